@@ -1,0 +1,5 @@
+"""``python -m brookmq`` is the command ``brookmq``."""
+
+from brookmq.cli import main
+
+main()
