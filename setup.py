@@ -26,8 +26,9 @@ DIRECTIVES = {
 
 def hot_modules() -> list[Path]:
     """The files to compile, in a fixed order so that builds are repeatable."""
-    augmented = [pxd.with_suffix(".py") for pxd in SOURCE.rglob("*.pxd")]
-    return sorted([path for path in augmented if path.exists()] + list(SOURCE.rglob("*.pyx")))
+    kernels = list(SOURCE.rglob("*.pyx"))  # the .py beside such a file is its plain twin
+    augmented = [pxd.with_suffix(".py") for pxd in SOURCE.rglob("*.pxd") if pxd.with_suffix(".pyx") not in kernels]
+    return sorted([path for path in augmented if path.exists()] + kernels)
 
 
 def extension(path: Path) -> Extension:
