@@ -20,6 +20,7 @@ DIRECTIVES = {
     "wraparound": False,
     "initializedcheck": False,
     "nonecheck": False,
+    "annotation_typing": False,  # types come from the .pxd: a Python int in an annotation is not a C int
     "embedsignature": True,
 }
 

@@ -1,0 +1,46 @@
+cimport cython
+
+from brookmq.base.counters cimport Counters
+
+cdef class Turn:
+    cdef public object call_soon
+    cdef public Counters counters
+    cdef public list dirty
+    cdef public list pressed
+    cdef public bint scheduled
+
+    cpdef add(self, Outlet outlet)
+    @cython.locals(dirty=list, outlet=Outlet)
+    cpdef flush(self)
+
+cdef class Outlet:
+    cdef public Turn turn
+    cdef public object transport
+    cdef public Py_ssize_t limit
+    cdef public Py_ssize_t high
+    cdef public Py_ssize_t size
+    cdef public bytes chunk
+    cdef public list more
+    cdef public bint dirty
+    cdef public bint blocked
+    cdef public bint closed
+    cdef public int state
+    cdef public double patience
+    cdef public double patience_at
+    cdef public double patience_max
+    cdef public double pressed_at
+    cdef public list waiters
+    cdef public object when_drained
+
+    cpdef put(self, bytes data)
+    cpdef overfull(self)
+    cpdef flush(self)
+    @cython.locals(chunk=bytes)
+    cpdef _write(self)
+    cpdef block(self)
+    cpdef unblock(self)
+    cpdef _drained(self)
+    cpdef tick(self, double now)
+    cpdef wait(self, object waiter)
+    cpdef release(self)
+    cpdef close(self)

@@ -1,0 +1,209 @@
+"""What goes to one connection: collected during a turn of the event loop, written once at its end, bounded by bytes.
+
+A subscriber that reads too slowly first slows its publishers down, then loses QoS 0 messages; it never costs more than
+``limit`` bytes here. How long it may slow others down is its *patience*: a budget in seconds that refills slowly, so that
+a subscriber at its full speed is waited for again and again, and one that does not read is waited for once.
+
+    open ──(size > high)──► pressed ──(drained)──► open
+                               │ patience used up
+                               ▼
+                            lagging ──(drained)──► open
+
+Messages of QoS 1 and 2 are never dropped here: a session keeps what does not fit in its queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from brookmq.base.counters import Counters
+
+OPEN = 0
+PRESSED = 1
+LAGGING = 2
+
+PATIENCE_REFILL = 1 / 60  # of the whole budget per second: used up, it is back after a minute
+
+
+class Transport(Protocol):
+    """What an outlet needs of a transport; asyncio's and the WebSocket stage both are one."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+class Turn:
+    """One turn of the event loop: the outlets that have something to write at its end."""
+
+    __slots__ = ("call_soon", "counters", "dirty", "pressed", "scheduled")
+
+    def __init__(self, call_soon: Callable[[Callable[[], None]], object], counters: Counters) -> None:
+        self.call_soon = call_soon
+        self.counters = counters
+        self.dirty: list[Outlet] = []
+        self.pressed: list[Outlet] = []  # outlets in PRESSED: as long as it is empty nobody looks for full receivers
+        self.scheduled = False
+
+    def add(self, outlet: Outlet) -> None:
+        self.dirty.append(outlet)
+        if not self.scheduled:
+            self.scheduled = True
+            self.call_soon(self.flush)
+
+    def flush(self) -> None:
+        self.scheduled = False
+        dirty = self.dirty
+        self.dirty = []
+        for outlet in dirty:
+            outlet.flush()
+
+
+class Outlet:
+    """Invariants: ``size`` is the number of bytes in ``chunk`` and ``more``; ``dirty`` says that the turn will flush it;
+    ``blocked`` says that the transport still has bytes of ours, so that we add none."""
+
+    __slots__ = (
+        "blocked",
+        "chunk",
+        "closed",
+        "dirty",
+        "high",
+        "limit",
+        "more",
+        "patience",
+        "patience_at",
+        "patience_max",
+        "pressed_at",
+        "size",
+        "state",
+        "transport",
+        "turn",
+        "waiters",
+        "when_drained",
+    )
+
+    def __init__(self, turn: Turn, transport: Transport, limit: int, patience_max: float) -> None:
+        self.turn = turn
+        self.transport = transport
+        self.limit = limit
+        self.high = limit // 2
+        self.size = 0
+        self.chunk: bytes | None = None
+        self.more: list[bytes] | None = None
+        self.dirty = False
+        self.blocked = False
+        self.closed = False
+        self.state = OPEN
+        self.patience_max = patience_max
+        self.patience = patience_max
+        self.patience_at = 0.0
+        self.pressed_at = 0.0
+        self.waiters: list[Callable[[], None]] | None = None  # publishers that wait for this outlet
+        self.when_drained: Callable[[], None] | None = None  # the session's own: it has more to send
+
+    def put(self, data: bytes) -> None:
+        """Send ``data``, at the latest at the end of this turn."""
+        if self.closed:
+            return
+        if self.chunk is None:
+            self.chunk = data
+        elif self.more is None:
+            self.more = [data]
+        else:
+            self.more.append(data)
+        self.size += len(data)
+        if not self.dirty:
+            self.dirty = True
+            self.turn.add(self)
+        if self.size > self.high:
+            self.overfull()
+
+    def overfull(self) -> None:
+        """More than half of the limit is here: write now, and when the socket takes no more, slow the publishers down."""
+        if not self.blocked:
+            self._write()
+        if self.size > self.high and self.state == OPEN:
+            self.state = PRESSED
+            self.pressed_at = 0.0  # the broker's tick sets it: no clock here
+            self.turn.pressed.append(self)
+
+    def flush(self) -> None:
+        self.dirty = False
+        if not self.blocked and self.size:
+            self._write()
+
+    def _write(self) -> None:
+        chunk = self.chunk
+        if chunk is None:
+            return
+        if self.more is not None:
+            self.more.insert(0, chunk)
+            chunk = b"".join(self.more)
+            self.more = None
+        self.chunk = None
+        self.size = 0
+        self.turn.counters.bytes_sent += len(chunk)
+        self.transport.write(chunk)
+
+    def block(self) -> None:
+        """The transport could not hand everything to the socket."""
+        self.blocked = True
+
+    def unblock(self) -> None:
+        """The transport has handed everything to the socket."""
+        self.blocked = False
+        if self.size:
+            self._write()
+        if not self.blocked:
+            self._drained()
+
+    def _drained(self) -> None:
+        if self.state != OPEN:
+            if self.state == PRESSED:
+                self.turn.pressed.remove(self)
+            self.state = OPEN
+            self.release()
+        if self.when_drained is not None:
+            self.when_drained()
+
+    def tick(self, now: float) -> None:
+        """Called by the broker from time to time while the outlet is PRESSED: uses up its patience."""
+        if self.pressed_at == 0.0:
+            self.pressed_at = now
+            refill = (now - self.patience_at) * self.patience_max * PATIENCE_REFILL
+            self.patience = min(self.patience_max, self.patience + refill)
+            self.patience_at = now
+            return
+        self.patience -= now - self.patience_at
+        self.patience_at = now
+        if self.patience <= 0:
+            self.turn.pressed.remove(self)
+            self.state = LAGGING
+            self.turn.counters.subscribers_lagging += 1
+            self.release()
+
+    def wait(self, waiter: Callable[[], None]) -> None:
+        """Call ``waiter`` once when this outlet no longer holds publishers back."""
+        if self.waiters is None:
+            self.waiters = [waiter]
+        else:
+            self.waiters.append(waiter)
+
+    def release(self) -> None:
+        waiters = self.waiters
+        self.waiters = None
+        if waiters is not None:
+            for waiter in waiters:
+                waiter()
+
+    def close(self) -> None:
+        """The connection is gone: nothing more is taken, nobody waits for it."""
+        self.closed = True
+        self.chunk = None
+        self.more = None
+        self.size = 0
+        self.when_drained = None
+        if self.state == PRESSED:
+            self.turn.pressed.remove(self)
+        self.state = OPEN
+        self.release()
