@@ -1,0 +1,139 @@
+"""Delayed publish: a message to ``$delayed/SECONDS/topic`` is published to ``topic`` when its time has come.
+
+SECONDS is an interval of up to 4,294,967 seconds (49.7 days). A larger number is a point in time in unix seconds, as
+users of this extension know it; one in the past is due at once, one further away than the longest delay is refused.
+
+The message counts as published when it is due: its message expiry begins then, otherwise a message delayed for longer
+than it lives could never arrive.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from typing import NamedTuple
+
+from brookmq.base.errors import InvariantError, PeerError
+from brookmq.base.message import Message
+
+PREFIX = b"$delayed/"
+INTERVAL_SECONDS_MAX = 4_294_967  # 32 bits of milliseconds; a larger number is a point in time
+TOPIC_NAME_INVALID = 0x90
+_DIGITS_MAX = 10  # 10 digits of unix seconds reach the year 2286
+
+
+def parse(topic: bytes) -> tuple[int, bytes] | None:
+    """The number and the topic of a delayed publish, None for any other topic; PeerError 0x90 when it is malformed."""
+    if not topic.startswith(PREFIX):
+        return None
+    digits, _, target = topic[len(PREFIX) :].partition(b"/")
+    if not digits.isdigit() or len(digits) > _DIGITS_MAX:
+        raise PeerError(TOPIC_NAME_INVALID, "delayed publish: the level after $delayed is not a number of seconds")
+    if not target:
+        raise PeerError(TOPIC_NAME_INVALID, "delayed publish: no topic after the number of seconds")
+    if target.startswith(PREFIX):
+        raise PeerError(TOPIC_NAME_INVALID, "delayed publish: a delay within a delay")
+    return int(digits), target
+
+
+def postponed(message: Message, target: bytes, due: float, now: float) -> Message:
+    """The message as it will be published when it is due: to ``target``, its expiry counted from then."""
+    return Message(
+        target,
+        message.payload,
+        message.qos,
+        message.retain,
+        message.properties,
+        message.expires_at + max(due - now, 0.0) if message.expires_at else 0.0,
+        due,
+        message.client_id,
+        message.username,
+    )
+
+
+class DelayedEntry(NamedTuple):
+    """One waiting message, as listings show it."""
+
+    id: int  # counts up from 1, never given twice
+    due: float  # unix seconds
+    message: Message
+
+
+class DelayedMessages:
+    """Messages that wait for their time, in the order of their time (equal times: in the order of arrival)."""
+
+    def __init__(self, count_max: int, delay_max: int = INTERVAL_SECONDS_MAX, bytes_max: int = 0) -> None:
+        self.count_max = count_max  # messages, 0 = no limit
+        self.delay_max = delay_max  # seconds
+        self.bytes_max = bytes_max  # sum of Message.size(), 0 = no limit
+        self.bytes = 0
+        self.refused = 0  # messages that a limit kept out
+        self._last_id = 0
+        self._entries: dict[int, DelayedEntry] = {}
+        self._heap: list[tuple[float, int]] = []  # (due, id); an id that is no longer an entry was removed
+
+    @property
+    def count(self) -> int:
+        """How many messages wait."""
+        return len(self._entries)
+
+    def due_at(self, seconds: int, now: float) -> float:
+        """When a message with this SECONDS level is due; PeerError 0x90 when that is too far away."""
+        delay = seconds if seconds <= INTERVAL_SECONDS_MAX else seconds - now
+        if abs(delay) > self.delay_max:
+            raise PeerError(TOPIC_NAME_INVALID, f"delayed publish: more than {self.delay_max} seconds away")
+        return now + max(delay, 0)
+
+    def add(self, message: Message, due: float) -> bool:
+        """Keep a message until it is due; False when a limit refuses it."""
+        if (self.count_max and len(self._entries) >= self.count_max) or (
+            self.bytes_max and self.bytes + message.size() > self.bytes_max
+        ):
+            self.refused += 1
+            return False
+        self._last_id += 1
+        self._entries[self._last_id] = DelayedEntry(self._last_id, due, message)
+        self.bytes += message.size()
+        heappush(self._heap, (due, self._last_id))
+        return True
+
+    def due(self, now: float, limit: int) -> list[Message]:
+        """Take out up to ``limit`` messages whose time has come, earliest first."""
+        taken: list[Message] = []
+        while len(taken) < limit and self._heap and self._heap[0][0] <= now:
+            entry = self._forget(heappop(self._heap)[1])
+            if entry is not None:
+                taken.append(entry.message)
+        return taken
+
+    def next_due(self) -> float | None:
+        """When the next message is due; None when nothing waits."""
+        while self._heap and self._heap[0][1] not in self._entries:
+            heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def remove(self, entry_id: int) -> Message | None:
+        """Take one out before its time; None when it is not there (any more)."""
+        entry = self._forget(entry_id)
+        if len(self._heap) > 64 and len(self._heap) > 2 * len(self._entries):
+            # What was removed early stays in the heap until its time: never more than as much again.
+            self._heap = [(waiting.due, waiting.id) for waiting in self._entries.values()]
+            heapify(self._heap)
+        return entry.message if entry is not None else None
+
+    def page(self, after: int, limit: int) -> list[DelayedEntry]:
+        """A page of a listing in the order of arrival: up to ``limit`` entries with an id above ``after``."""
+        return list(islice((entry for entry in self._entries.values() if entry.id > after), limit))
+
+    def _forget(self, entry_id: int) -> DelayedEntry | None:
+        entry = self._entries.pop(entry_id, None)
+        if entry is not None:
+            self.bytes -= entry.message.size()
+        return entry
+
+    def check_invariants(self) -> None:
+        """Raise InvariantError when the parts disagree; for tests."""
+        if not set(self._entries) <= {entry_id for _, entry_id in self._heap}:
+            raise InvariantError("delayed: a message that would never become due")
+        if self.bytes != sum(entry.message.size() for entry in self._entries.values()):
+            raise InvariantError("delayed: the bytes are not those of the messages")
