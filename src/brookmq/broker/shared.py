@@ -84,25 +84,24 @@ class SharedGroup:
         if count == 0:
             return None
         if self._kind == ROUND_ROBIN:
-            start = self._next
-            member = self.members[start]
-            if exclude or member.session.outlet is None:
-                start = self._search(start, exclude)
-                if start < 0:
-                    return None
-                member = self.members[start]
-            self._next = start + 1 if start + 1 < count else 0
-            return member
-        if self._kind == STICKY:
+            index = self._next
+        elif self._kind == STICKY:
             return self._pick_sticky(publisher_client_id, exclude)
-        if self._kind == RANDOM:
-            start = int(self._random.random() * count)
+        elif self._kind == RANDOM:
+            index = int(self._random.random() * count)
         elif self._kind == HASH_CLIENT:
-            start = crc32(publisher_client_id.encode()) % count
+            index = crc32(publisher_client_id.encode()) % count
         else:
-            start = crc32(topic) % count
-        start = self._search(start, exclude)
-        return self.members[start] if start >= 0 else None
+            index = crc32(topic) % count
+        member = self.members[index]
+        if exclude or member.session.outlet is None:
+            index = self._search(index, exclude)
+            if index < 0:
+                return None
+            member = self.members[index]
+        if self._kind == ROUND_ROBIN:
+            self._next = index + 1 if index + 1 < count else 0
+        return member
 
     def _pick_sticky(self, publisher_client_id: str, exclude: Container[Any]) -> Any | None:
         member = self._stuck.get(publisher_client_id)
