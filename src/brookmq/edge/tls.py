@@ -1,0 +1,104 @@
+"""TLS of a listener: the context from its configuration, certificates by host name, and new files without a restart.
+
+A reload builds everything anew from the files and only then swaps it in: connections that are there keep what they
+have, new handshakes use the new files, and with a bad file the old certificates stay in use. With ``client_certificates
+= "required"`` a client without a good certificate never gets to MQTT.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+from brookmq.base.config.listeners import Certificate, Tls
+from brookmq.base.errors import ConfigError
+
+_VERIFY = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+_VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+
+
+class TlsContexts:
+    """``current`` is what a new handshake uses. ``path`` is the key of the configuration, for errors."""
+
+    __slots__ = ("_alpn", "_config", "_path", "current")
+
+    def __init__(self, config: Tls, path: str, alpn: str) -> None:
+        self._config = config
+        self._path = path
+        self._alpn = alpn  # offered to clients that negotiate the protocol ("mqtt", "http/1.1"); others are fine too
+        self.current = self._build()
+
+    def reload(self) -> None:
+        """Read the files again. Raises ConfigError, with the old certificates still in use, when one of them is bad."""
+        self.current = self._build()
+
+    def _build(self) -> ssl.SSLContext:
+        config = self._config
+        context = self._context_of(config, self._path)
+        context.minimum_version = _VERSIONS[config.version_min]
+        context.set_alpn_protocols([self._alpn])
+        context.verify_mode = _VERIFY[config.client_certificates]
+        if config.ca:
+            _load_ca(context, config.ca, f"{self._path}.ca")
+        elif context.verify_mode is not ssl.CERT_NONE:
+            raise ConfigError(f"{self._path}.ca", "client certificates are asked for, so their CA is needed")
+        if config.sni:
+            names = {
+                name.lower().rstrip("."): self._context_of(certificate, f'{self._path}.sni."{name}"')
+                for name, certificate in config.sni.items()
+            }
+            context.sni_callback = lambda connection, name, _: _choose(names, connection, name)
+        return context
+
+    @staticmethod
+    def _context_of(certificate: Certificate, path: str) -> ssl.SSLContext:
+        """A server's context with one certificate. Of those for SNI only that is used: OpenSSL takes the rest,
+        such as client certificates and versions, from the context that the handshake began with."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        _check_readable(certificate.cert, f"{path}.cert")
+        _check_readable(certificate.key, f"{path}.key")
+        password = certificate.key_password.get_secret_value()
+        try:
+            # Given as a function, since OpenSSL would ask in the terminal for a password that it misses.
+            context.load_cert_chain(certificate.cert, certificate.key, lambda: password)
+        except ssl.SSLError as error:
+            raise ConfigError(f"{path}.cert", _explain(error, certificate, bool(password))) from error
+        return context
+
+
+def _choose(names: dict[str, ssl.SSLContext], connection: ssl.SSLObject | ssl.SSLSocket, name: str | None) -> None:
+    """The certificate for the name that the client asks for; the default one for any other name or none."""
+    if name is None:
+        return
+    name = name.lower().rstrip(".")
+    chosen = names.get(name) or names.get("*." + name.partition(".")[2])
+    if chosen is not None:
+        connection.context = chosen
+
+
+def _check_readable(file: str, path: str) -> None:
+    """OpenSSL's own error for a missing file does not name it."""
+    try:
+        with Path(file).open("rb"):
+            pass
+    except OSError as error:
+        raise ConfigError(path, f"cannot read {file}: {error.strerror}") from error
+
+
+def _load_ca(context: ssl.SSLContext, file: str, path: str) -> None:
+    _check_readable(file, path)
+    try:
+        context.load_verify_locations(cafile=file)
+    except ssl.SSLError as error:
+        raise ConfigError(path, f"{file} has no certificates in PEM form") from error
+
+
+def _explain(error: ssl.SSLError, certificate: Certificate, has_password: bool) -> str:
+    """OpenSSL's reasons in words that name the file."""
+    reason = error.reason or ""
+    if reason == "KEY_VALUES_MISMATCH":
+        return f"the key in {certificate.key} is not the key of the certificate in {certificate.cert}"
+    if "DECRYPT" in reason or "PASSWORD" in reason:
+        wrong = "key_password is wrong" if has_password else "the key has a password, set key_password"
+        return f"cannot read the key in {certificate.key}: {wrong}"
+    return f"{certificate.cert} and {certificate.key} are not a certificate and its key in PEM form ({reason or error})"
