@@ -122,10 +122,24 @@ class Outlet:
         """More than half of the limit is here: write now, and when the socket takes no more, slow the publishers down."""
         if not self.blocked:
             self._write()
-        if self.size > self.high and self.state == OPEN:
+        if self.size > self.high:
+            self.press()
+
+    def press(self) -> None:
+        """Slow the publishers down: this outlet, or the queue of its session, is half full."""
+        if self.state == OPEN:
             self.state = PRESSED
             self.pressed_at = 0.0  # the broker's tick sets it: no clock here
             self.turn.pressed.append(self)
+
+    def relieve(self) -> None:
+        """The queue of its session is empty: nothing holds publishers back any more, unless the outlet itself is full."""
+        if self.state != OPEN and not self.blocked and self.size <= self.high:
+            self._open()
+
+    def overflows(self) -> bool:
+        """Nothing that may be lost is taken now. While publishers can still be slowed down, up to the whole limit is."""
+        return self.size > self.high and (self.state == LAGGING or self.size > self.limit)
 
     def flush(self) -> None:
         self.dirty = False
@@ -159,12 +173,15 @@ class Outlet:
 
     def _drained(self) -> None:
         if self.state != OPEN:
-            if self.state == PRESSED:
-                self.turn.pressed.remove(self)
-            self.state = OPEN
-            self.release()
+            self._open()
         if self.when_drained is not None:
             self.when_drained()
+
+    def _open(self) -> None:
+        if self.state == PRESSED:
+            self.turn.pressed.remove(self)
+        self.state = OPEN
+        self.release()
 
     def tick(self, now: float) -> None:
         """Called by the broker from time to time while the outlet is PRESSED: uses up its patience."""
@@ -203,7 +220,4 @@ class Outlet:
         self.more = None
         self.size = 0
         self.when_drained = None
-        if self.state == PRESSED:
-            self.turn.pressed.remove(self)
-        self.state = OPEN
-        self.release()
+        self._open()

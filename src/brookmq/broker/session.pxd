@@ -1,0 +1,84 @@
+cimport cython
+
+from brookmq.base.counters cimport Counters
+from brookmq.base.message cimport Message
+from brookmq.broker.inflight cimport OpenIds, Window
+from brookmq.broker.outlet cimport Outlet
+from brookmq.mqtt.kernel cimport Run, acks
+from brookmq.mqtt.publish cimport alias_property, encode_publish, expiry_property
+
+cdef class SessionLimits:
+    cdef public int inflight_max
+    cdef public Py_ssize_t queue_count_max
+    cdef public Py_ssize_t queue_bytes_max
+    cdef public bint drop_oldest
+    cdef public bint queue_qos0
+
+cdef class Delivery:
+    cdef public Message message
+    cdef public int qos
+    cdef public bint retain
+    cdef public bytes identifiers
+    cdef public object group
+
+cdef class Publication:
+    cdef public Run run
+    cdef public bytes topic
+    cdef public str client_id
+    cdef public object username
+    cdef public double now
+    cdef public list messages
+
+    @cython.locals(message=Message, run=Run)
+    cpdef Message message(self, int index)
+
+cdef class Session:
+    cdef public str client_id
+    cdef public object username
+    cdef public SessionLimits limits
+    cdef public Counters counters
+    cdef public int version
+    cdef public bint version5
+    cdef public double expiry
+    cdef public bint kept
+    cdef public double created_at
+    cdef public double disconnected_at
+    cdef public long generation
+    cdef public object channel
+    cdef public object will
+    cdef public dict subscriptions
+    cdef public Outlet outlet
+    cdef public bint plain
+    cdef public bytes mount
+    cdef public Py_ssize_t packet_size_max
+    cdef public int alias_max
+    cdef public dict aliases
+    cdef public Window window
+    cdef public int window_limit
+    cdef public dict held
+    cdef public object queue
+    cdef public Py_ssize_t queue_bytes
+    cdef public OpenIds open_ids
+    cdef public long long sent_count
+    cdef public long long received_count
+
+    @cython.locals(outlet=Outlet, run=Run, window=Window, room=int, fit=int, ids=bytes, index=int)
+    cpdef send_run(self, Publication publication, int qos, int first, int count, object group)
+    @cython.locals(held=dict, i=Py_ssize_t)
+    cpdef _hold(self, Publication publication, int qos, int first, bytes ids, object group)
+    @cython.locals(outlet=Outlet, delivery=Delivery)
+    cpdef send(self, Message message, int qos, bint retain, bytes identifiers, object group, double now)
+    @cython.locals(outlet=Outlet, qos=int, window=Window, ids=bytes, packet_id=int)
+    cpdef bint _deliver(self, Delivery delivery, double now)
+    @cython.locals(outlet=Outlet, properties=bytes, topic=bytes, name=bytes, expires_at=double, alias=int, head=int, packet=bytes)
+    cpdef bint _write(self, Message message, int qos, int packet_id, bint retain, bytes identifiers, bint dup, double now)
+    cpdef int _alias(self, bytes topic)
+    @cython.locals(size=Py_ssize_t, limits=SessionLimits)
+    cpdef enqueue(self, Delivery delivery)
+    @cython.locals(delivery=Delivery)
+    cpdef pump(self, double now)
+    cpdef bint full(self)
+    @cython.locals(window=Window, held=dict, moved=int, i=Py_ssize_t)
+    cpdef int acknowledged(self, bytes ids, int state)
+    @cython.locals(window=Window, held=dict, moved=int, i=Py_ssize_t, packet_id=int)
+    cpdef int received(self, bytes ids)

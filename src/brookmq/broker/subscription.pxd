@@ -1,0 +1,12 @@
+cdef class Subscription:
+    cdef public object session
+    cdef public bytes filter
+    cdef public int qos
+    cdef public bint no_local
+    cdef public bint retain_as_published
+    cdef public int retain_handling
+    cdef public bytes identifiers
+    cdef public object group
+    cdef public bint plain
+
+cpdef Subscription merged(Subscription first, Subscription second)

@@ -1,0 +1,68 @@
+"""One subscription of one session, and what a session does with several that match the same topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from brookmq.mqtt.publish import identifier_properties
+
+if TYPE_CHECKING:
+    from brookmq.broker.session import Session
+    from brookmq.broker.shared import SharedGroup
+
+
+class Subscription:
+    """``filter`` is what the topic index holds: rewritten, mounted, without the ``$share/GROUP/`` in front."""
+
+    __slots__ = (
+        "filter",
+        "group",
+        "identifiers",
+        "no_local",
+        "plain",
+        "qos",
+        "retain_as_published",
+        "retain_handling",
+        "session",
+    )
+
+    def __init__(
+        self,
+        session: Session,
+        filter: bytes,
+        qos: int,
+        no_local: bool = False,
+        retain_as_published: bool = False,
+        retain_handling: int = 0,
+        identifiers: bytes = b"",
+        group: SharedGroup | None = None,
+    ) -> None:
+        self.session = session
+        self.filter = filter
+        self.qos = qos
+        self.no_local = no_local
+        self.retain_as_published = retain_as_published
+        self.retain_handling = retain_handling
+        self.identifiers = identifiers  # encoded as properties
+        self.group = group
+        self.plain = not identifiers and not no_local  # a run can be handed on without looking at each message
+
+
+def identifiers_of(identifier: int | None) -> bytes:
+    return b"" if identifier is None else identifier_properties((identifier,))
+
+
+def merged(first: Subscription, second: Subscription) -> Subscription:
+    """What a session gets when both match: one copy, at the higher QoS, with the identifiers of both. [MQTT-3.3.4-2, -4]
+
+    No Local holds back only what every matching subscription would hold back; retain as published wins where one asks.
+    """
+    return Subscription(
+        first.session,
+        first.filter,
+        max(first.qos, second.qos),
+        first.no_local and second.no_local,
+        first.retain_as_published or second.retain_as_published,
+        0,
+        first.identifiers + second.identifiers,
+    )
