@@ -6,9 +6,7 @@ the address is the one that the PROXY header tells, so that limits and bans hit 
 
 from __future__ import annotations
 
-from typing import Literal
-
-TransportKind = Literal["tcp", "tls", "ws", "wss", "unix"]
+from brookmq.base.config.listeners import ListenerType
 
 # The keys by which OpenSSL names the parts of a subject, in the short form that people write.
 _SHORT_NAMES = {
@@ -65,7 +63,7 @@ class Certificate:
 class Peer:
     """One remote end. ``port`` is 0 where there is none (Unix sockets)."""
 
-    __slots__ = ("address", "certificate", "listener", "local_address", "port", "transport")
+    __slots__ = ("accepted_at", "address", "certificate", "listener", "local_address", "port", "transport")
 
     def __init__(
         self,
@@ -73,14 +71,16 @@ class Peer:
         port: int,
         local_address: str,
         listener: str,
-        transport: TransportKind,
+        transport: ListenerType,
+        accepted_at: float,
         certificate: Certificate | None = None,
     ) -> None:
         self.address = address
         self.port = port
         self.local_address = local_address  # what the client connected to, "host:port" or a path
         self.listener = listener
-        self.transport: TransportKind = transport
+        self.transport: ListenerType = transport
+        self.accepted_at = accepted_at  # time of the event loop; the time to a complete CONNECT counts from here
         self.certificate = certificate
 
     def __str__(self) -> str:

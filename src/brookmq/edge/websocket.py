@@ -50,20 +50,30 @@ class WebSocket(asyncio.Protocol, asyncio.Transport):
     """
 
     __slots__ = (
-        "_accepted", "_closing", "_connection", "_decoder", "_loop", "_path", "_refused", "_request",
-        "_seconds", "_timer", "_transport", "_writing_paused",
+        "_accepted",
+        "_closing",
+        "_connection",
+        "_deadline",
+        "_decoder",
+        "_loop",
+        "_path",
+        "_refused",
+        "_request",
+        "_timer",
+        "_transport",
+        "_writing_paused",
     )  # fmt: skip
 
     def __init__(
         self,
         path: str,
-        handshake_seconds: float,
+        deadline: float,
         accepted: Callable[[], MqttConnection],
         refused: Callable[[str], None],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._path = path
-        self._seconds = handshake_seconds
+        self._deadline = deadline  # time of the event loop by which the handshake must be done
         self._accepted = accepted
         self._refused: Callable[[str], None] | None = refused  # None once one of the two was called
         self._loop = loop
@@ -78,7 +88,7 @@ class WebSocket(asyncio.Protocol, asyncio.Transport):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._timer = self._loop.call_later(self._seconds, self._handshake_took_too_long)
+        self._timer = self._loop.call_at(self._deadline, self._handshake_took_too_long)
 
     def data_received(self, data: bytes) -> None:
         if self._connection is not None:
