@@ -1,0 +1,93 @@
+"""The node's figures in Prometheus' text format, version 0.0.4.
+
+Counters and gauges come by name and go out by name: ``messages_sent`` becomes ``brookmq_messages_sent_total``,
+``loop_lag_s`` becomes ``brookmq_loop_lag_seconds``. A new one needs nothing here but, if its name does not say it all,
+a sentence in :data:`brookmq.base.counters.HELP` or :data:`GAUGE_HELP`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import inf, isnan
+
+from brookmq.base.counters import HELP as COUNTER_HELP
+from brookmq.ops.view import NodeInfo, NodeView
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+GAUGE_HELP: Mapping[str, str] = {
+    "connections": "Open MQTT connections",
+    "sessions": "Sessions, connected or not",
+    "subscriptions": "Subscriptions of all sessions",
+    "retained_messages": "Topics with a retained message",
+    "retained_bytes": "Bytes of retained messages",
+    "delayed_messages": "Messages waiting for their delay to pass",
+    "topics_cached": "Topics whose receivers are remembered",
+    "loop_lag_s": "How late the event loop ran a timer, at worst in the last second",
+    "resident_memory_bytes": "Resident memory of the node",
+}
+"""The gauges that the overview page knows; a node may have more."""
+
+_UNITS = {"_s": "_seconds", "_ms": "_milliseconds"}
+
+
+def render(view: NodeView) -> str:
+    """All figures of the node as one page for Prometheus."""
+    return "".join(_lines(view))
+
+
+def _lines(view: NodeView) -> Iterator[str]:
+    info = view.info()
+    yield from _family("build_info", "gauge", "The node and its version; always 1", 1, _labels(info))
+    yield from _family("start_time_s", "gauge", "Unix time at which the node started", info.started_at.timestamp())
+    yield from _family("ready", "gauge", "1 while clients can be served, else 0", int(view.ready()[0]))
+    yield from _family("alarms", "gauge", "Alarms that are raised now", len(view.alarms()))
+    for name, value in view.counters().items():
+        yield from _family(name, "counter", help_of(name), value)
+    for name, number in view.gauges().items():
+        yield from _family(name, "gauge", help_of(name), number)
+
+
+def help_of(name: str) -> str:
+    """One sentence about a figure."""
+    return COUNTER_HELP.get(name) or GAUGE_HELP.get(name) or name.replace("_", " ").capitalize()
+
+
+def metric_name(name: str, kind: str) -> str:
+    """The name in Prometheus' manner: our prefix, units in full, counters end in ``_total``."""
+    for short, full in _UNITS.items():
+        if name.endswith(short):
+            name = name.removesuffix(short) + full
+    suffix = "_total" if kind == "counter" and not name.endswith("_total") else ""
+    return f"brookmq_{name}{suffix}"
+
+
+def _family(name: str, kind: str, help_text: str, value: float, labels: str = "") -> Iterator[str]:
+    full_name = metric_name(name, kind)
+    escaped_help = help_text.replace("\\", "\\\\").replace("\n", "\\n")
+    yield f"# HELP {full_name} {escaped_help}\n# TYPE {full_name} {kind}\n{full_name}{labels} {_number(value)}\n"
+
+
+def _number(value: float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    if isnan(value):
+        return "NaN"
+    if value in (inf, -inf):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(value)
+
+
+def _labels(info: NodeInfo) -> str:
+    pairs = {
+        "node": info.name,
+        "role": info.role,
+        "version": info.version,
+        "compiled": "true" if info.compiled else "false",
+    }
+    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs.items())
+    return f"{{{inside}}}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
