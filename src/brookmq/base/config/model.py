@@ -1,0 +1,158 @@
+"""The whole configuration, and what has to hold between its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+
+from pydantic import Field
+
+from brookmq.base.config.listeners import LISTENER_EXAMPLES, Certificate, Http, Listener
+from brookmq.base.config.operation import Access, Cluster, Edge, Log, Node, Plugins
+from brookmq.base.config.protocol import (
+    AutoSubscribe,
+    Delayed,
+    Exclusive,
+    Mqtt,
+    Retained,
+    Rewrite,
+    Session,
+    Shared,
+    SysTopics,
+)
+from brookmq.base.config.section import Section, setting
+from brookmq.base.config.values import parse_address
+from brookmq.base.errors import ConfigError
+
+
+class Config(Section):
+    """Sections as attributes, numbers in bytes and seconds: ``config.mqtt.packet_size_max``."""
+
+    node: Node = Field(default_factory=Node)
+    cluster: Cluster = Field(default_factory=Cluster)
+    listeners: dict[str, Listener] = Field(
+        default_factory=lambda: {"default": Listener()},
+        description="Where clients connect. As soon as one listener is configured, only configured ones exist.",
+        examples=LISTENER_EXAMPLES,
+    )
+    http: Http = Field(default_factory=Http)
+    access: Access = Field(default_factory=Access)
+    mqtt: Mqtt = Field(default_factory=Mqtt)
+    session: Session = Field(default_factory=Session)
+    edge: Edge = Field(default_factory=Edge)
+    retained: Retained = Field(default_factory=Retained)
+    delayed: Delayed = Field(default_factory=Delayed)
+    shared: Shared = Field(default_factory=Shared)
+    exclusive: Exclusive = Field(default_factory=Exclusive)
+    sys_topics: SysTopics = Field(default_factory=SysTopics)
+    log: Log = Field(default_factory=Log)
+    plugins: Plugins = Field(default_factory=Plugins)
+    rewrite: list[Rewrite] = setting(
+        [],
+        "Topics that stand for others; of several that match, the last one counts.",
+        examples=[[{"action": "all", "filter": "old/#", "pattern": "^old/(.+)/(.+)$", "target": "new/$1/$2"}]],
+    )
+    auto_subscribe: list[AutoSubscribe] = setting(
+        [],
+        "Subscriptions that every client gets when it connects.",
+        examples=[
+            [
+                {
+                    "filter": "device/${client_id}/commands",
+                    "qos": 1,
+                    "no_local": False,
+                    "retain_as_published": False,
+                    "retain_handling": 0,
+                }
+            ]
+        ],
+    )
+
+
+def conflicts(config: Config) -> Iterator[ConfigError]:
+    """What single keys cannot show: each finding names the key to change."""
+    for name, listener in config.listeners.items():
+        if listener.enable:
+            yield from _listener_conflicts(f"listeners.{name}", listener)
+    yield from _bind_conflicts(config)
+    if not config.plugins.enabled:  # a plugin may be the authenticator; the node asks again when plugins are loaded
+        yield from unprotected(config)
+
+
+def _listener_conflicts(path: str, listener: Listener) -> Iterator[ConfigError]:
+    if listener.type == "unix":
+        if not listener.bind:
+            yield ConfigError(f"{path}.bind", "a unix listener needs the path of its socket")
+    else:
+        try:
+            parse_address(listener.bind)
+        except ValueError as error:
+            yield ConfigError(f"{path}.bind", str(error))
+    if listener.is_secure and listener.tls is None:
+        yield ConfigError(f"{path}.tls", f"a {listener.type} listener needs tls.cert and tls.key")
+    if listener.tls is None:
+        return
+    if not listener.is_secure:
+        yield ConfigError(f"{path}.tls", f'a {listener.type} listener has no TLS; did you mean type = "tls" or "wss"?')
+    yield from _missing_files(f"{path}.tls", listener.tls)
+    for host, certificate in listener.tls.sni.items():
+        yield from _missing_files(f"{path}.tls.sni.{host}", certificate)
+    if listener.tls.ca:
+        yield from _missing_file(f"{path}.tls.ca", listener.tls.ca)
+    elif listener.tls.client_certificates != "none":
+        yield ConfigError(f"{path}.tls.ca", f"client_certificates = {listener.tls.client_certificates} needs it")
+
+
+def _missing_files(path: str, certificate: Certificate) -> Iterator[ConfigError]:
+    yield from _missing_file(f"{path}.cert", certificate.cert)
+    yield from _missing_file(f"{path}.key", certificate.key)
+
+
+def _missing_file(path: str, file: str) -> Iterator[ConfigError]:
+    if not Path(file).is_file():
+        yield ConfigError(path, f"no such file: {file}")
+
+
+def _bind_conflicts(config: Config) -> Iterator[ConfigError]:
+    active = {f"listeners.{name}": listener for name, listener in config.listeners.items() if listener.enable}
+    sockets = {path: listener.bind for path, listener in active.items() if listener.type == "unix"}
+    binds = {path: listener.bind for path, listener in active.items() if listener.type != "unix"}
+    if config.http.enable:
+        binds["http"] = config.http.bind
+    for (first, one), (second, other) in combinations(binds.items(), 2):
+        try:
+            collide = parse_address(one).collides(parse_address(other))
+        except ValueError:
+            continue  # reported for its listener
+        if collide:
+            yield ConfigError(f"{second}.bind", f"{other} is taken already by {first}.bind")
+    for (first, one), (second, other) in combinations(sockets.items(), 2):
+        if Path(one).absolute() == Path(other).absolute():
+            yield ConfigError(f"{second}.bind", f"{other} is taken already by {first}.bind")
+
+
+def unprotected(config: Config, authenticator: bool = False, login: bool = False) -> Iterator[ConfigError]:
+    """Addresses that other machines could reach while nobody is asked who they are.
+
+    ``authenticator``: something checks MQTT clients; ``login``: something checks users of the HTTP server.
+    """
+    for name, listener in config.listeners.items():
+        if authenticator or config.access.anonymous or not listener.enable or listener.type == "unix":
+            continue
+        try:
+            exposed = not listener.address.is_loopback
+        except ValueError:
+            continue  # reported for its listener
+        if exposed:
+            yield ConfigError(
+                f"listeners.{name}.bind",
+                f"{listener.bind} is open to other machines and there is no authenticator; bind it to 127.0.0.1, "
+                "or set access.anonymous = true to let everybody in",
+            )
+    if config.http.enable and not login and not config.http.address.is_loopback:
+        yield ConfigError(
+            "http.bind",
+            f"{config.http.bind} is open to other machines and there is no login; bind it to 127.0.0.1 and put a proxy "
+            "with a login in front",
+        )
