@@ -1,7 +1,7 @@
 """The codec: packets of MQTT 3.1, 3.1.1 and 5.0, from bytes and to bytes, whoever sends them.
 
-No socket, no clock, no state: `decode` takes one whole packet, `encode` gives one. Finding where a packet ends in a stream
-of bytes is `kernel.frame`'s. Which side may send a packet, and when, is the channel's.
+No socket, no clock, no state: `decode` takes one whole packet, `encode` gives one. Finding where a packet ends in a
+stream of bytes is `kernel.frame`'s. Which side may send a packet, and when, is the channel's.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """From the bytes of one packet to its value, with every check that needs nothing but the packet. [chapter 3]
 
-What depends on the state of the connection is the channel's: who may send which packet and when, empty client identifiers,
-topic aliases, limits, and whether a topic filter is well formed (each filter of a SUBSCRIBE gets an answer of its own).
+What depends on the state of the connection is the channel's: who may send which packet and when, empty client
+identifiers, topic aliases, limits, and whether a topic filter is well formed (each filter of a SUBSCRIBE gets an
+answer of its own).
 
-Errors carry the MQTT 5 reason code in every version: "malformed" for what cannot be read, "protocol error" for what can be
-read and is not allowed; a server of MQTT 3 just closes. [section 4.13]
+Errors carry the MQTT 5 reason code in every version: "malformed" for what cannot be read, "protocol error" for what
+can be read and is not allowed; a server of MQTT 3 just closes. [section 4.13]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from brookmq.mqtt.errors import PacketError
@@ -19,8 +19,11 @@ from brookmq.mqtt.packet_types import (
     CONNECT,
     DISCONNECT,
     PACKET_NAMES,
+    PINGREQ,
+    PINGRESP,
+    PUBACK,
+    PUBCOMP,
     PUBLISH,
-    PUBREL,
     SUBACK,
     SUBSCRIBE,
     UNSUBACK,
@@ -46,8 +49,17 @@ from brookmq.mqtt.packets import (
 )
 from brookmq.mqtt.primitives import Reader, malformed
 from brookmq.mqtt.properties import Properties, decode_properties
-from brookmq.mqtt.reasons import ALLOWED, PROTOCOL_ERROR, UNSUPPORTED_PROTOCOL_VERSION, reason_of_connack_v3
+from brookmq.mqtt.reasons import (
+    ALLOWED,
+    PROTOCOL_ERROR,
+    UNSPECIFIED_ERROR,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    reason_of_connack_v3,
+)
 from brookmq.mqtt.topics import check_name, is_shared
+
+# What the lower half of the first byte must be, by packet type; in PUBLISH it has a meaning. [section 2.1.3]
+_FLAGS: Final = bytes((0, 0, 0, 0, 0, 0, 2, 0, 2, 0, 2, 0, 0, 0, 0, 0))
 
 # Bits of the connect flags [section 3.1.2.3]
 _RESERVED: Final = 0x01
@@ -67,19 +79,50 @@ def _protocol_error(message: str) -> PacketError:
 
 
 def decode(first_byte: int, body: bytes, version: int) -> Packet:
-    """The packet with this first byte and this body (all that follows the fixed header). ``version`` is that of the
-    connection; a CONNECT says its own."""
+    """The packet with this first byte and this body (all that follows the fixed header). ``version`` is the protocol
+    version of the connection; a CONNECT says its own."""
     packet_type = first_byte >> 4
-    reader = Reader(body, 0, len(body))
     try:
-        return _DECODERS[packet_type](reader, first_byte & 0x0F, packet_type, version)
+        return _decode(packet_type, first_byte & 0x0F, Reader(body, 0, len(body)), version)
     except PacketError as error:
         error.args = (f"{PACKET_NAMES[packet_type]}: {error}",)
         raise
 
 
+def _decode(packet_type: int, flags: int, reader: Reader, version: int) -> Packet:
+    if packet_type == PUBLISH:
+        return _publish(flags, reader, version)
+    if packet_type == CONNECT:
+        return _connect(flags, reader)
+    _check_flags(flags, _FLAGS[packet_type], version)
+    if PUBACK <= packet_type <= PUBCOMP:
+        return _ack(packet_type, reader, version)
+    if packet_type == SUBSCRIBE:
+        return _subscribe(reader, version)
+    if packet_type == UNSUBSCRIBE:
+        return _unsubscribe(reader, version)
+    if packet_type == DISCONNECT:
+        return _disconnect(reader, version)
+    if packet_type == AUTH and version == 5:
+        return _auth(reader)
+    if packet_type == CONNACK:
+        return _connack(reader, version)
+    if packet_type == SUBACK:
+        return _suback(reader, version)
+    if packet_type == UNSUBACK:
+        return _unsuback(reader, version)
+    if packet_type == PINGREQ:
+        reader.finish()
+        return Pingreq()
+    if packet_type == PINGRESP:
+        reader.finish()
+        return Pingresp()
+    raise malformed("not a packet of this protocol version")
+
+
 def _check_flags(flags: int, expected: int, version: int) -> None:
-    # [MQTT-2.1.3-1] In MQTT 3.1 these bits are "not used", and SUBSCRIBE, UNSUBSCRIBE and PUBREL have a real DUP flag.
+    # [MQTT-2.1.3-1, MQTT-3.6.1-1, MQTT-3.8.1-1, MQTT-3.10.1-1, MQTT-3.14.1-1, MQTT-3.15.1-1] In MQTT 3.1 these bits
+    # are "not used", and SUBSCRIBE, UNSUBSCRIBE and PUBREL have a real DUP flag.
     if flags != expected and version != 3:
         raise malformed(f"flags 0x{flags:X} in the fixed header instead of 0x{expected:X}")
 
@@ -105,10 +148,6 @@ def _reason(reader: Reader, packet_type: int) -> int:
     if reason not in ALLOWED[packet_type]:
         raise _protocol_error(f"reason code: 0x{reason:02X} is none of this packet")
     return reason
-
-
-def _reserved(reader: Reader, flags: int, packet_type: int, version: int) -> Packet:
-    raise malformed("not a packet")
 
 
 def _connect_version(reader: Reader) -> int:
@@ -140,12 +179,10 @@ def _will(reader: Reader, flags: int, version: int) -> Will:
     check_name(topic, 0)  # [MQTT-3.1.3-11]
     payload = reader.binary("will payload")
     delay = properties.will_delay_interval
-    return Will(
-        topic, payload, flags >> 3 & 3, (flags & _WILL_RETAIN) != 0, properties, 0 if delay is None else delay
-    )
+    return Will(topic, payload, flags >> 3 & 3, (flags & _WILL_RETAIN) != 0, properties, 0 if delay is None else delay)
 
 
-def _connect(reader: Reader, flags: int, packet_type: int, version: int) -> Packet:
+def _connect(flags: int, reader: Reader) -> Packet:
     version = _connect_version(reader)
     _check_flags(flags, 0, version)
     connect_flags = reader.uint8("connect flags")
@@ -170,18 +207,19 @@ def _connect(reader: Reader, flags: int, packet_type: int, version: int) -> Pack
     )
 
 
-def _connack(reader: Reader, flags: int, packet_type: int, version: int) -> Packet:
-    _check_flags(flags, 0, version)
+def _return_code(reader: Reader) -> int:
+    code = reader.uint8("return code")
+    reason = reason_of_connack_v3(code)
+    if reason is None:
+        raise _protocol_error(f"return code: {code} does not exist")
+    return reason
+
+
+def _connack(reader: Reader, version: int) -> Packet:
     acknowledge = reader.uint8("acknowledge flags")
     if acknowledge > 1 and version != 3:
         raise malformed("acknowledge flags: reserved bits set")  # [MQTT-3.2.2-1]
-    if version == 5:
-        reason: int | None = _reason(reader, CONNACK)
-    else:
-        code = reader.uint8("return code")
-        reason = reason_of_connack_v3(code)
-        if reason is None:
-            raise _protocol_error(f"return code: {code} does not exist")
+    reason = _reason(reader, CONNACK) if version == 5 else _return_code(reader)  # [MQTT-3.2.2-8]
     properties = _properties(reader, CONNACK, version)
     reader.finish()
     session_present = acknowledge == 1 and version != 3
@@ -190,7 +228,7 @@ def _connack(reader: Reader, flags: int, packet_type: int, version: int) -> Pack
     return Connack(session_present, reason, properties)
 
 
-def _publish(reader: Reader, flags: int, packet_type: int, version: int) -> Packet:
+def _publish(flags: int, reader: Reader, version: int) -> Packet:
     qos = flags >> 1 & 3
     dup = (flags & 8) != 0
     if qos == 3:
@@ -207,8 +245,7 @@ def _publish(reader: Reader, flags: int, packet_type: int, version: int) -> Pack
     return Publish(topic, reader.rest(), qos, (flags & 1) != 0, dup, packet_id, properties)
 
 
-def _ack(reader: Reader, flags: int, packet_type: int, version: int) -> Packet:
-    _check_flags(flags, 2 if packet_type == PUBREL else 0, version)  # [MQTT-3.6.1-1]
+def _ack(packet_type: int, reader: Reader, version: int) -> Packet:
     packet_id = _packet_id(reader)
     reason = 0
     properties: Properties | None = None
@@ -240,8 +277,7 @@ def _subscription(reader: Reader, version: int) -> SubscriptionRequest:
     return SubscriptionRequest(filter_, qos, no_local, (options & _RETAIN_AS_PUBLISHED) != 0, options >> 4)
 
 
-def _subscribe(reader: Reader, flags: int, packet_type: int, version: int) -> Packet:
-    _check_flags(flags, 2, version)  # [MQTT-3.8.1-1]
+def _subscribe(reader: Reader, version: int) -> Packet:
     packet_id = _packet_id(reader)
     properties = _properties(reader, SUBSCRIBE, version)
     subscriptions = []
@@ -252,20 +288,21 @@ def _subscribe(reader: Reader, flags: int, packet_type: int, version: int) -> Pa
     return Subscribe(packet_id, subscriptions, properties)
 
 
-def _suback(reader: Reader, flags: int, packet_type: int, version: int) -> Packet:
-    _check_flags(flags, 0, version)
+def _suback(reader: Reader, version: int) -> Packet:
     packet_id = _packet_id(reader)
     properties = _properties(reader, SUBACK, version)
     reasons = []
     while reader.position < reader.end:
-        reasons.append(_reason(reader, SUBACK))  # [MQTT-3.9.3-2]
+        reason = _reason(reader, SUBACK)  # [MQTT-3.9.3-2]
+        if version != 5 and reason > UNSPECIFIED_ERROR:
+            raise _protocol_error(f"return code: 0x{reason:02X} does not exist")  # 3.1.1: [MQTT-3.9.3-2]
+        reasons.append(reason)
     if not reasons:
         raise _protocol_error("no reason code")
     return Suback(packet_id, reasons, properties)
 
 
-def _unsubscribe(reader: Reader, flags: int, packet_type: int, version: int) -> Packet:
-    _check_flags(flags, 2, version)  # [MQTT-3.10.1-1]
+def _unsubscribe(reader: Reader, version: int) -> Packet:
     packet_id = _packet_id(reader)
     properties = _properties(reader, UNSUBSCRIBE, version)
     filters = []
@@ -276,8 +313,7 @@ def _unsubscribe(reader: Reader, flags: int, packet_type: int, version: int) -> 
     return Unsubscribe(packet_id, filters, properties)
 
 
-def _unsuback(reader: Reader, flags: int, packet_type: int, version: int) -> Packet:
-    _check_flags(flags, 0, version)
+def _unsuback(reader: Reader, version: int) -> Packet:
     packet_id = _packet_id(reader)
     properties = _properties(reader, UNSUBACK, version)
     reasons: list[int] = []
@@ -290,20 +326,7 @@ def _unsuback(reader: Reader, flags: int, packet_type: int, version: int) -> Pac
     return Unsuback(packet_id, reasons, properties)
 
 
-def _pingreq(reader: Reader, flags: int, packet_type: int, version: int) -> Packet:
-    _check_flags(flags, 0, version)
-    reader.finish()
-    return Pingreq()
-
-
-def _pingresp(reader: Reader, flags: int, packet_type: int, version: int) -> Packet:
-    _check_flags(flags, 0, version)
-    reader.finish()
-    return Pingresp()
-
-
-def _disconnect(reader: Reader, flags: int, packet_type: int, version: int) -> Packet:
-    _check_flags(flags, 0, version)  # [MQTT-3.14.1-1]
+def _disconnect(reader: Reader, version: int) -> Packet:
     reason = 0
     properties: Properties | None = None
     if version == 5 and reader.position < reader.end:
@@ -314,36 +337,12 @@ def _disconnect(reader: Reader, flags: int, packet_type: int, version: int) -> P
     return Disconnect(reason, properties)
 
 
-def _auth(reader: Reader, flags: int, packet_type: int, version: int) -> Packet:
-    if version != 5:
-        raise malformed("not a packet of this protocol version")
-    _check_flags(flags, 0, version)  # [MQTT-3.15.1-1]
+def _auth(reader: Reader) -> Packet:
     if reader.position == reader.end:
         return Auth()  # [section 3.15.2.1] success without properties
     reason = _reason(reader, AUTH)  # [MQTT-3.15.2-1]
-    properties = _properties(reader, AUTH, version)
+    properties = _properties(reader, AUTH, 5)
     if properties.authentication_method is None:
         raise _protocol_error("authentication_method: missing")  # [section 3.15.2.2.2]
     reader.finish()
     return Auth(reason, properties)
-
-
-# By packet type.
-_DECODERS: Final[tuple[Callable[[Reader, int, int, int], Packet], ...]] = (
-    _reserved,
-    _connect,
-    _connack,
-    _publish,
-    _ack,
-    _ack,
-    _ack,
-    _ack,
-    _subscribe,
-    _suback,
-    _unsubscribe,
-    _unsuback,
-    _pingreq,
-    _pingresp,
-    _disconnect,
-    _auth,
-)

@@ -1,7 +1,7 @@
 """From a packet to its bytes, in the form of the connection's protocol version. [chapter 3]
 
-MQTT 3 has neither properties nor most reason codes: they are left out or mapped here, so that the code that makes a packet
-need not know the version. What a version cannot say at all (AUTH before MQTT 5) is our own bug.
+MQTT 3 has neither properties nor most reason codes: they are left out or mapped here, so that the code that makes a
+packet need not know the version. What a version cannot say at all (AUTH before MQTT 5) is our own bug.
 
 The packets that a broker sends most have a function of their own that needs no packet object.
 """
@@ -73,7 +73,7 @@ def encode_connack(session_present: bool, reason: int, properties: Properties | 
 
 
 def encode_ack(type: int, packet_id: int, reason: int, properties: Properties | None, version: int) -> bytes:  # noqa: A002
-    """PUBACK, PUBREC, PUBREL or PUBCOMP: four bytes when all went well, with a reason and properties only where needed."""
+    """PUBACK, PUBREC, PUBREL or PUBCOMP: four bytes when all went well."""
     first_byte = type << 4 | (2 if type == PUBREL else 0)  # [MQTT-3.6.1-1]
     encoded = _NO_PROPERTIES if properties is None or version != 5 else encode_properties(properties)
     if len(encoded) == 1:
@@ -93,7 +93,7 @@ def encode_suback(packet_id: int, reasons: Iterable[int], properties: Properties
         out += bytes(reasons)
     else:
         for reason in reasons:
-            out.append(reason if reason < UNSPECIFIED_ERROR else UNSPECIFIED_ERROR)  # [MQTT-3.9.3-2 of 3.1.1]
+            out.append(min(reason, UNSPECIFIED_ERROR))  # [MQTT-3.9.3-2 of 3.1.1]
     return _framed(SUBACK << 4, out)
 
 

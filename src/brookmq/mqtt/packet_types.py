@@ -20,8 +20,8 @@ PINGRESP: Final = 13
 DISCONNECT: Final = 14
 AUTH: Final = 15
 
-# Number 0 is reserved on the wire. The table of properties uses it for the will, which is a part of CONNECT with a set of
-# properties of its own.
+# Number 0 is reserved on the wire. The table of properties uses it for the will, which is a part of CONNECT with a
+# set of properties of its own.
 WILL: Final = 0
 
 PACKET_NAMES: Final = (

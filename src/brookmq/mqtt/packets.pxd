@@ -11,7 +11,7 @@ cdef class Will(Packet):
     cdef public int qos
     cdef public bint retain
     cdef public Properties properties
-    cdef public unsigned long delay
+    cdef public unsigned int delay
 
 
 cdef class Connect(Packet):

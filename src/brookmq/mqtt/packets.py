@@ -68,7 +68,8 @@ class Packet:
 
     def fields(self) -> dict[str, object]:
         """Every field by name."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        names: tuple[str, ...] = self.__slots__
+        return {name: getattr(self, name) for name in names}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Packet):

@@ -1,6 +1,7 @@
 cimport cython
+from libc.stdint cimport int64_t
 
-cdef long STRING_BYTES_MAX, VARINT_MAX
+cdef int64_t STRING_BYTES_MAX, VARINT_MAX
 cdef tuple _VARINT_1
 
 
@@ -8,6 +9,7 @@ cpdef check_text(bytes data, str field)
 
 
 @cython.final
+@cython.freelist(8)
 cdef class Reader:
     cdef readonly bytes data
     cdef public Py_ssize_t position
@@ -19,8 +21,8 @@ cdef class Reader:
     @cython.locals(position=Py_ssize_t)
     cpdef int uint16(self, str field) except -1
 
-    @cython.locals(high=cython.long)
-    cpdef long uint32(self, str field) except -1
+    @cython.locals(high=int64_t)
+    cpdef int64_t uint32(self, str field) except -1
 
     @cython.locals(value=cython.int, shift=cython.int, byte=cython.int)
     cpdef int varint(self, str field) except -1
@@ -43,9 +45,9 @@ cdef class Reader:
     cpdef finish(self)
 
 
-cpdef bytes varint(long value)
-cpdef put_uint16(bytearray out, long value)
-cpdef put_uint32(bytearray out, long value)
+cpdef bytes varint(int64_t value)
+cpdef put_uint16(bytearray out, int64_t value)
+cpdef put_uint32(bytearray out, int64_t value)
 @cython.locals(size=Py_ssize_t)
 cpdef put_binary(bytearray out, bytes data)
 cpdef put_string(bytearray out, str text)

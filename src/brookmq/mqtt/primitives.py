@@ -1,8 +1,8 @@
 """The data types that every packet is made of: integers, strings, binary data. [section 1.5]
 
-Reading goes through a `Reader`, which knows where it is and where the packet ends: no field can reach beyond it, whatever
-its length says. Each read is given the name of the field, so that an error names it. Writing appends to a bytearray; a
-value that does not fit its field is our own bug and not the peer's.
+Reading goes through a `Reader`, which knows where it is and where the packet ends: no field can reach beyond it,
+whatever its length says. Each read is given the name of the field, so that an error names it. Writing appends to a
+bytearray; a value that does not fit its field is our own bug and not the peer's.
 
 The Reader does not copy the packet and never moves backwards, so a packet costs time in proportion to its size.
 """

@@ -1,4 +1,5 @@
 cimport cython
+from libc.stdint cimport int64_t, uint64_t
 
 from brookmq.mqtt.primitives cimport Reader
 
@@ -8,6 +9,7 @@ cdef int _MESSAGE_EXPIRY_INTERVAL, _RESPONSE_TOPIC, _SUBSCRIPTION_IDENTIFIER, _T
 cdef tuple NAMES, RULES
 
 
+@cython.freelist(16)
 cdef class Properties:
     cdef public object payload_format_indicator
     cdef public object message_expiry_interval
@@ -40,17 +42,19 @@ cdef class Properties:
     cpdef bytes forwardable(self)
 
 
-cdef int _rule_of(bytes rules, int identifier, unsigned long long seen) except -1
-@cython.locals(kind=cython.int, value=cython.long)
-cdef long _number(Reader reader, int identifier, int rule) except -1
+cdef int _rule_of(bytes rules, int identifier, uint64_t seen) except -1
+@cython.locals(kind=cython.int, value=int64_t)
+cdef int64_t _number(Reader reader, int identifier, int rule) except -1
 cdef str _text(Reader reader, int identifier)
 
-@cython.locals(reader=Reader, rules=bytes, seen=cython.ulonglong, identifier=cython.int, rule=cython.int, kind=cython.int)
+@cython.locals(
+    reader=Reader, rules=bytes, seen=uint64_t, bit=uint64_t, identifier=cython.int, rule=cython.int, kind=cython.int,
+)
 cpdef Properties decode_properties(bytes data, Py_ssize_t start, Py_ssize_t end, int packet_type)
 
 @cython.locals(
-    reader=Reader, rules=bytes, seen=cython.ulonglong, identifier=cython.int, rule=cython.int, kind=cython.int,
-    number=cython.long, at=Py_ssize_t, kept_up_to=Py_ssize_t, kept=bytearray, payload_format=cython.int,
+    reader=Reader, rules=bytes, seen=uint64_t, bit=uint64_t, identifier=cython.int, rule=cython.int, kind=cython.int,
+    number=int64_t, at=Py_ssize_t, kept_up_to=Py_ssize_t, kept=bytearray, payload_format=cython.int,
 )
 cpdef tuple forwardable(bytes data, Py_ssize_t start, Py_ssize_t end)
 

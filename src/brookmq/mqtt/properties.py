@@ -1,18 +1,18 @@
 """Sets of MQTT 5 properties, as values and as bytes. [section 2.2.2]
 
 A set is a `Properties` object with an attribute for each property, None where it is absent. Only two properties may
-repeat, and they are tuples: user properties, whose order and repeated names are kept [MQTT-3.3.2-18, MQTT-3.1.3-10], and
-subscription identifiers. Every set that is decoded is checked against the table: what may stand in this packet, how often,
-and in which range.
+repeat, and they are tuples: user properties, whose order and repeated names are kept [MQTT-3.3.2-18, MQTT-3.1.3-10],
+and subscription identifiers. Every set that is decoded is checked against the table: what may stand in this packet,
+how often, and in which range.
 
-A message that is passed on needs less: `forwardable` takes the bytes that go on unaltered out of the bytes that came in,
-checked by the same rules but without a `Properties` in between.
+A message that is passed on needs less: `forwardable` takes the bytes that go on unaltered out of the bytes that came
+in, checked by the same rules but without a `Properties` in between.
 """
 
 from __future__ import annotations
 
 from brookmq.mqtt.errors import PacketError
-from brookmq.mqtt.packet_types import PACKET_NAMES, PUBLISH, WILL
+from brookmq.mqtt.packet_types import PUBLISH, WILL
 from brookmq.mqtt.primitives import Reader, malformed, put_binary, put_string, put_uint16, put_uint32, varint
 from brookmq.mqtt.property_table import (
     BINARY,
@@ -143,7 +143,7 @@ def _rule_of(rules: bytes, identifier: int, seen: int) -> int:
     if rule == FORBIDDEN:
         # [section 2.2.2.2] an identifier that is unknown or not valid for its packet is a malformed packet
         name = NAMES[identifier] if identifier < IDENTIFIERS else ""
-        raise malformed(f"property 0x{identifier:02X} {name or 'does not exist'}{' not allowed here' if name else ''}")
+        raise malformed(f"{name}: not allowed here" if name else f"property 0x{identifier:02X} does not exist")
     if not rule & REPEATS and seen >> identifier & 1:
         raise PacketError(PROTOCOL_ERROR, f"{NAMES[identifier]}: more than once")
     return rule
@@ -165,7 +165,8 @@ def _number(reader: Reader, identifier: int, rule: int) -> int:
             raise PacketError(PROTOCOL_ERROR, f"{name}: {value} is neither 0 nor 1")
     if value == 0 and rule & NOT_ZERO:
         # [MQTT-3.3.2-8] a topic alias of 0 has a reason code of its own
-        raise PacketError(TOPIC_ALIAS_INVALID if identifier == _TOPIC_ALIAS else PROTOCOL_ERROR, f"{name}: must not be 0")
+        reason = TOPIC_ALIAS_INVALID if identifier == _TOPIC_ALIAS else PROTOCOL_ERROR
+        raise PacketError(reason, f"{name}: must not be 0")
     return value
 
 
@@ -184,13 +185,14 @@ def decode_properties(data: bytes, start: int, end: int, packet_type: int) -> Pr
         return properties
     reader = Reader(data, start, end)
     rules = RULES[packet_type]
-    seen = 0
+    seen = 0  # a bit for each identifier
+    bit = 1
     user_properties: list[tuple[str, str]] = []
     subscription_identifiers: list[int] = []
     while reader.position < end:
         identifier = reader.uint8("property")
         rule = _rule_of(rules, identifier, seen)
-        seen |= 1 << identifier
+        seen |= bit << identifier
         kind = rule & TYPE_MASK
         if kind == STRING_PAIR:
             name = reader.string("user property name")
@@ -215,15 +217,16 @@ def forwardable(data: bytes, start: int, end: int) -> tuple[bytes, int | None, i
 
     ``(properties, message_expiry, topic_alias, payload_format, has_subscription_identifier)``
 
-    ``properties`` are the bytes of those that go on unaltered and in their order: payload format, content type, response
-    topic, correlation data, user properties [MQTT-3.3.2-4, -15, -16, -17, -18, -20]. Whether a subscription identifier is
-    an error depends on who sent it: a client must not [MQTT-3.3.4-6].
+    ``properties`` are the bytes of those that go on unaltered and in their order: payload format, content type,
+    response topic, correlation data, user properties [MQTT-3.3.2-4, -15, -16, -17, -18, -20]. Whether a subscription
+    identifier is an error depends on who sent it: a client must not [MQTT-3.3.4-6].
     """
     if start == end:
         return b"", None, None, 0, False
     reader = Reader(data, start, end)
     rules = RULES[PUBLISH]
-    seen = 0
+    seen = 0  # a bit for each identifier
+    bit = 1
     message_expiry: int | None = None
     topic_alias: int | None = None
     payload_format = 0
@@ -233,7 +236,7 @@ def forwardable(data: bytes, start: int, end: int) -> tuple[bytes, int | None, i
         at = reader.position
         identifier = reader.uint8("property")
         rule = _rule_of(rules, identifier, seen)
-        seen |= 1 << identifier
+        seen |= bit << identifier
         kind = rule & TYPE_MASK
         if kind == STRING_PAIR:
             reader.string("user property name")

@@ -33,8 +33,8 @@ STRING_PAIR: Final = 6
 
 
 class Property(NamedTuple):
-    """One row: the attribute of `Properties`, the type, the packets that may carry it (``WILL`` for the will's own set),
-    those of them in which it may repeat, and whether the number 0 is allowed."""
+    """One row: the attribute of `Properties`, the type, the packets that may carry it (``WILL`` for the will's own
+    set), those of them in which it may repeat, and whether the number 0 is allowed."""
 
     name: str
     type: int

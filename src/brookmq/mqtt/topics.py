@@ -1,7 +1,7 @@
 """Topic names and topic filters: what is well formed, what matches, what is shared. [sections 4.7 and 4.8.2]
 
-A topic name is bytes, because it is what messages carry; a filter comes from SUBSCRIBE and is text. `matches` is the rule
-itself, level by level; the topic index gives the same answers faster, and is tested against it.
+A topic name is bytes, because it is what messages carry; a filter comes from SUBSCRIBE and is text. `matches` is the
+rule itself, level by level; the topic index gives the same answers faster, and is tested against it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class FilterKind(Enum):
 
 
 class ParsedFilter(NamedTuple):
-    """What a SUBSCRIBE asks for: ``filter`` is what topics are matched with, ``group`` the share name if there is one."""
+    """What a SUBSCRIBE asks for: ``filter`` is what topics are matched with, ``group`` the share name if shared."""
 
     kind: FilterKind
     group: str | None
