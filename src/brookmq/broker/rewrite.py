@@ -117,7 +117,7 @@ class _CompiledRule:
     __slots__ = ("action", "fill", "levels", "pattern")
 
     def __init__(self, rule: RewriteRule, index: int) -> None:
-        path = f"rewrite.{index}"
+        path = f"rewrite[{index}]"
         if rule.action not in ("publish", "subscribe", "all"):
             raise ConfigError(f"{path}.action", f"{rule.action!r} is not publish, subscribe or all")
         if not _is_filter(rule.filter):

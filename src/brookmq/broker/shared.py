@@ -59,6 +59,11 @@ class SharedGroup:
         self._present: set[Any] = set()  # the same as members; for sticky
         self._stuck: dict[str, Any] = {}  # sticky: publisher's client id → member, which may have left meanwhile
 
+    @property
+    def remembered(self) -> int:
+        """How many publishers a sticky group has given a member."""
+        return len(self._stuck)
+
     def add(self, member: Any) -> None:
         """Add a member; one that is in the group already stays where it is."""
         if member not in self._present:
