@@ -34,7 +34,7 @@ def hot_modules() -> list[Path]:
 
 def extension(path: Path) -> Extension:
     name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-    return Extension(name, [str(path)], extra_compile_args=["-O3", "-g0"], optional=True)
+    return Extension(name, [str(path)], extra_compile_args=["-O3", "-g0", "-w"], optional=True)
 
 
 def extensions() -> list[Extension]:

@@ -13,7 +13,10 @@ import sysconfig
 def main():
     missing = []
     if not (3, 11) <= sys.version_info[:2] <= (3, 13):
-        sys.exit("BrookMQ needs Python 3.11 to 3.13, this is %d.%d; choose one with: make PYTHON=python3.11 ..." % sys.version_info[:2])
+        sys.exit(
+            "BrookMQ needs Python 3.11 to 3.13, this is %d.%d; choose one with: make PYTHON=python3.11 ..."
+            % sys.version_info[:2]
+        )
     if importlib.util.find_spec("ensurepip") is None or importlib.util.find_spec("venv") is None:
         sys.exit("Python's venv module is missing. On Debian: apt-get install python3-venv")
     if not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import xml.etree.ElementTree as ElementTree
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 HOT_SUITES = ["tests/mqtt", "tests/broker", "tests/spec"]
@@ -19,7 +19,9 @@ RESULTS = Path("build/tests")
 def form(environment: dict[str, str]) -> str:
     """What is really under test: ``compiled`` or ``plain Python``."""
     question = "from brookmq import _pure; print(_pure.form())"
-    answer = subprocess.run([sys.executable, "-c", question], env=environment, check=True, capture_output=True, text=True)
+    answer = subprocess.run(
+        [sys.executable, "-c", question], env=environment, check=True, capture_output=True, text=True
+    )
     return answer.stdout.strip()
 
 
@@ -36,11 +38,13 @@ def run(title: str, suites: list[str], environment: dict[str, str], arguments: l
 def counts(report: Path) -> str:
     if not report.exists():
         return "no result"
-    suite = ElementTree.parse(report).getroot().find("testsuite")
+    suite = ET.parse(report).getroot().find("testsuite")
     if suite is None:
         return "no result"
     names = {"tests": "tests", "failures": "failed", "errors": "errors", "skipped": "skipped"}
-    figures = [f"{suite.get(key, '0')} {word}" for key, word in names.items() if key == "tests" or suite.get(key) != "0"]
+    figures = [
+        f"{suite.get(key, '0')} {word}" for key, word in names.items() if key == "tests" or suite.get(key) != "0"
+    ]
     return f"{', '.join(figures)} in {float(suite.get('time', '0')):.0f} s"
 
 

@@ -31,7 +31,9 @@ class SkipGate:
             return
         if any(fnmatch.fnmatchcase(report.nodeid, pattern) for pattern in self._allowed):
             return
-        self._refused[report.nodeid] = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        self._refused[report.nodeid] = (
+            report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._note(report)

@@ -56,7 +56,7 @@ class Listener(Section):
     connect_rate_max: int = setting(
         0,
         "New connections per second, 0 for no limit.",
-        limit=Limit("A further connection is closed when it is accepted, and counted.", unit="connections per second"),
+        limit=Limit("Accepting pauses; who comes meanwhile waits in the backlog.", unit="connections per second"),
         ge=0,
     )
     mountpoint: Mountpoint = setting(
