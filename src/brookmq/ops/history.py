@@ -11,6 +11,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from math import isfinite
 from time import monotonic, time
 
@@ -52,9 +53,9 @@ class History:
             with suppress(asyncio.CancelledError):
                 await self._sampling
 
-    def encoded(self) -> str:
-        """All samples, oldest first, as a JSON array."""
-        return f"[{','.join(self._samples)}]"
+    def encoded(self, last: int = SAMPLES_MAX) -> str:
+        """The newest ``last`` samples, oldest first, as a JSON array."""
+        return f"[{','.join(islice(self._samples, max(len(self._samples) - last, 0), None))}]"
 
     async def watch(self) -> AsyncIterator[str]:
         """Each new sample as JSON, until the node stops."""

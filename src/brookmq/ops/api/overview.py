@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from http import HTTPStatus
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from brookmq.ops.api.parameters import View
 from brookmq.ops.errors import ApiError
-from brookmq.ops.history import WATCHERS_MAX, History
+from brookmq.ops.history import SAMPLES_MAX, WATCHERS_MAX, History
 from brookmq.ops.view import ClientInfo
 
 router = APIRouter(tags=["overview"])
@@ -30,9 +31,12 @@ async def list_recent_clients(view: View) -> list[ClientInfo]:
 
 
 @router.get("/overview/samples", response_class=Response, responses={200: {"content": {"application/json": {}}}})
-async def list_samples(request: Request) -> Response:
+async def list_samples(
+    request: Request,
+    last: Annotated[int, Query(ge=1, le=SAMPLES_MAX, description="no more than the newest so many")] = SAMPLES_MAX,
+) -> Response:
     """One sample for each of the last 300 seconds, oldest first: rates, gauges, readiness."""
-    return Response(_history(request).encoded(), media_type="application/json")
+    return Response(_history(request).encoded(last), media_type="application/json")
 
 
 @router.get("/overview/stream", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})

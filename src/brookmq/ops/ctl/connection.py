@@ -1,0 +1,103 @@
+"""The way to the node: one request, its answer, and for everything that can go wrong a sentence on what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+URL_DEFAULT = "http://127.0.0.1:18083"
+ANSWER_WAIT_S = 10.0
+PAGE_ROWS = 1000
+
+EXIT_REFUSED = 1
+EXIT_NO_ANSWER = 3
+
+
+class NodeRefused(click.ClickException):
+    """The node answered, and the answer is no."""
+
+    exit_code = EXIT_REFUSED
+
+
+class NoAnswer(click.ClickException):
+    """Nobody answered, or somebody else did."""
+
+    exit_code = EXIT_NO_ANSWER
+
+
+def segment(name: str) -> str:
+    """A name as one segment of a path."""
+    return quote(name, safe="")
+
+
+class Node:
+    """A node by the URL of its HTTP API."""
+
+    def __init__(self, url: str) -> None:
+        self.url = (url if "://" in url else f"http://{url}").rstrip("/")
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self.request("GET", path, query={name: value for name, value in query.items() if value is not None})
+
+    def request(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: object = None) -> Any:
+        """The decoded answer of a request under ``/api/v1``; ``None`` where there is nothing to say."""
+        status, answer = self._exchange(method, f"/api/v1{path}", query, body)
+        if status >= HTTPStatus.BAD_REQUEST:
+            raise NodeRefused(f"the node says: {answer['message']}")
+        return answer
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether the node can serve clients, and if not, why."""
+        status, answer = self._exchange("GET", "/readyz", None, None)
+        return status == HTTPStatus.OK, answer.get("message", "")
+
+    def listing(self, path: str, limit: int | None, **query: Any) -> Iterator[Any]:
+        """The rows of a listing, read page by page as they are asked for.
+
+        ``limit`` is how many the caller will show: so many and one more, which says that there are more, are the first
+        page. It does not end the iteration.
+        """
+        rows = PAGE_ROWS if limit is None else min(limit + 1, PAGE_ROWS)
+        after = None
+        while True:
+            page = self.get(path, after=after, limit=rows, **query)
+            yield from page["items"]
+            after = page["next"]
+            if after is None:
+                return
+
+    def _exchange(self, method: str, path: str, query: Mapping[str, Any] | None, body: object) -> tuple[int, Any]:
+        import httpx
+
+        try:
+            response = httpx.request(
+                method, self.url + path, params=query, json=body, timeout=ANSWER_WAIT_S, trust_env=False
+            )
+            answer = response.json() if response.content else None
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+            raise click.BadParameter(f"{self.url!r} is not a URL such as {URL_DEFAULT}", param_hint="--url") from None
+        except httpx.ConnectError:
+            raise NoAnswer(
+                f"no node answers at {self.url}.\n"
+                "Start one with `brookmq start`, or name another with --url or BROOKMQ_URL: its HTTP address stands in "
+                "its ready line."
+            ) from None
+        except httpx.TimeoutException:
+            raise NoAnswer(
+                f"{self.url} did not answer within {ANSWER_WAIT_S:.0f} s. Is the node overloaded? Its log may tell."
+            ) from None
+        except (httpx.HTTPError, ValueError):
+            raise self._not_ours() from None
+        if response.status_code >= HTTPStatus.BAD_REQUEST and not (isinstance(answer, dict) and "message" in answer):
+            raise self._not_ours()
+        return response.status_code, answer
+
+    def _not_ours(self) -> NoAnswer:
+        return NoAnswer(
+            f"{self.url} answers, but not as BrookMQ's HTTP API does.\n"
+            "Give the address after `http=` in the node's ready line, not that of an MQTT listener."
+        )
