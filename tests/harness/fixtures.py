@@ -15,8 +15,15 @@ from tests.harness.raw import Client, Stream
 ClientMaker = Callable[..., Client]
 NodeMaker = Callable[..., Node]
 
-# every kind of listener that the shared node has besides --mqtt
-SHARED_CONFIG = ""
+SHARED_CONFIG = """
+[listeners.plain]
+type = "tcp"
+bind = "127.0.0.1:0"
+
+[listeners.web]
+type = "ws"
+bind = "127.0.0.1:0"
+"""
 
 
 @pytest.fixture(scope="session")

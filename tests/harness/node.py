@@ -38,7 +38,10 @@ def parse_address(text: str) -> Address:
 
 
 class Node:
-    """One `brookmq start`. Give `config` as the text of a TOML file, `program` to start something else than the command."""
+    """One `brookmq start`. Give `config` as the text of a TOML file, `program` to start something else than the command.
+
+    A configuration with listeners of its own keeps them; else there is one for TCP on a free port.
+    """
 
     def __init__(
         self,
@@ -48,13 +51,12 @@ class Node:
         arguments: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
         program: tuple[str, ...] = (sys.executable, "-m", "brookmq"),
-        replace_listeners: bool = True,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.log_path = folder / "node.log"
         command = [*program, "start", "--data-dir", str(folder / "data"), "--http", "127.0.0.1:0"]
-        if replace_listeners:
+        if "[listeners." not in config:
             command += ["--mqtt", "127.0.0.1:0"]
         if config:
             file = folder / "brookmq.toml"

@@ -160,6 +160,20 @@ class Client:
         self._expect_end(timeout)
         return got
 
+    def read_to_end(self, timeout: float = DEADLINE) -> bytes:
+        """All bytes until the node closes, not decoded: for answers whose version is in doubt."""
+        until = time.monotonic() + timeout
+        while not self._ended:
+            try:
+                data = self.stream.receive(max(until - time.monotonic(), 0.001))
+            except TimeoutError:
+                raise Silence(f"not closed within {timeout} s; bytes: {self._buffer.hex() or 'none'}") from None
+            except ConnectionResetError:
+                data = b""
+            self._ended = not data
+            self._buffer += data
+        return bytes(self._buffer)
+
     def _expect_end(self, timeout: float) -> None:
         try:
             got = self._read(timeout)

@@ -1,0 +1,165 @@
+"""Section 3.2: CONNACK, and what the node does with clients that ignore what it says there."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.harness import wire
+from tests.harness.fixtures import ClientMaker, NodeMaker
+from tests.harness.raw import unique
+from tests.harness.wire import Kind, Property, Will
+from tests.spec.marks import both, mqtt5, mqtt311
+
+MALFORMED, PROTOCOL_ERROR = 0x81, 0x82
+KEPT = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}
+
+
+@both
+@mqtt5("3.2.2-2", "3.1.2-4", "3.1.4-4", "3.1.4-5")
+@mqtt311("3.2.2-1", "3.1.2-6", "3.1.4-3", "3.1.4-4")
+def test_a_clean_start_has_no_session(client: ClientMaker, version: int) -> None:
+    topic = unique()
+    first = client(version, **KEPT)
+    first.subscribe(topic, qos=1)
+    first.disconnect()
+    clean = client(version, first.client_id, clean=True, props=KEPT["props"])
+    assert (clean.connack.session_present, clean.connack.reason) == (False, 0)
+    client(version).publish(topic, b"x", qos=1)
+    clean.expect_nothing()  # the subscription went with the old session
+
+
+@both
+@mqtt5("3.2.2-3", "3.1.2-5", "3.1.2-6", "3.1.4-4")
+@mqtt311("3.2.2-2", "3.2.2-3", "3.1.2-4", "3.1.4-3")
+def test_session_present_says_whether_there_was_one(client: ClientMaker, version: int) -> None:
+    first = client(version, **KEPT)
+    assert (first.connack.session_present, first.connack.reason) == (False, 0)
+    first.disconnect()
+    again = client(version, first.client_id, **KEPT)
+    assert (again.connack.session_present, again.connack.reason) == (True, 0)
+    third = client(version, first.client_id, **KEPT)  # taking over a live connection is the same
+    assert third.connack.session_present
+
+
+@both
+@mqtt5("3.2.0-1", "3.2.2-3")
+@mqtt311("3.2.0-1", "3.2.2-2")
+def test_connack_comes_before_the_messages_of_the_session(client: ClientMaker, raw: ClientMaker, version: int) -> None:
+    topic = unique()
+    absent = client(version, **KEPT)
+    absent.subscribe(topic, qos=1)
+    absent.disconnect()
+    client(version).publish(topic, b"x", qos=1)
+    back = raw(version).send(wire.connect(absent.client_id, version=version, **KEPT))
+    assert back.receive().kind is Kind.CONNACK
+    assert back.take().payload == b"x"
+
+
+@both
+@mqtt5("3.2.2-6", "3.2.2-7", "3.2.2-8", "4.13.2-1")
+@mqtt311("3.2.2-4", "3.2.2-5", "3.2.2-6")
+def test_a_refusal_has_no_session_and_ends_the_connection(client: ClientMaker, raw: ClientMaker, version: int) -> None:
+    kept = client(version, **KEPT)
+    kept.disconnect()
+    bad = raw(version).send(wire.connect(kept.client_id, version=version, clean=False, flags=0x01))
+    bad.expect_refused(MALFORMED, PROTOCOL_ERROR, or_silence=version == 4)
+    assert client(version, kept.client_id, **KEPT).connack.session_present  # the session is still there
+
+
+@both
+@mqtt5("3.2.2-1")
+def test_connack_flags_have_no_reserved_bits(raw: ClientMaker, version: int) -> None:
+    for clean in (True, False):
+        got = raw(version).send(wire.connect(unique(), version=version, clean=clean)).expect(Kind.CONNACK)
+        assert not got.session_present  # the decoder refuses flags other than 0 and 1
+
+
+@pytest.mark.parametrize("maximum", [8, 20, 40])
+@mqtt5("3.2.2-19", "3.2.2-20", "3.1.2-24")
+def test_a_refusal_explains_itself_only_within_the_maximum_packet_size(raw: ClientMaker, maximum: int) -> None:
+    props = [(Property.MAXIMUM_PACKET_SIZE, maximum), (Property.RECEIVE_MAXIMUM, 0)]
+    got = raw().send(wire.connect(unique(), props=props)).expect_refused(PROTOCOL_ERROR, or_silence=True)
+    assert got is None or got.size <= maximum
+
+
+@pytest.mark.parametrize("maximum", [8, 20, 40])
+@mqtt5("3.2.2-19", "3.2.2-20", "3.1.2-24")
+def test_a_connack_never_exceeds_the_maximum_packet_size(raw: ClientMaker, maximum: int) -> None:
+    modest = raw().send(wire.connect(unique(), props=[(Property.MAXIMUM_PACKET_SIZE, maximum)]), wire.disconnect())
+    assert len(modest.read_to_end()) <= maximum  # one that cannot get smaller is not sent at all
+
+
+@mqtt5("3.2.2-18", "3.2.2-17", "3.3.2-9", "3.3.2-12")
+def test_topic_aliases_up_to_the_announced_maximum_and_no_further(client: ClientMaker) -> None:
+    topic = unique()
+    publisher, subscriber = client(), client()
+    subscriber.subscribe(topic)
+    maximum = publisher.connack.number(Property.TOPIC_ALIAS_MAXIMUM)
+    for alias in {1, maximum} - {0}:
+        if alias <= maximum:
+            publisher.publish(topic, b"%d" % alias, props=[(Property.TOPIC_ALIAS, alias)])
+            assert subscriber.take().payload == b"%d" % alias
+    if maximum < 0xFFFF:
+        publisher.send(wire.publish(topic, b"x", props=[(Property.TOPIC_ALIAS, maximum + 1)]))
+        publisher.expect_closed(0x94)
+        subscriber.expect_nothing()
+
+
+# -- nodes that offer less ---------------------------------------------------------------------------------------
+
+
+@mqtt5("3.2.2-9", "3.2.2-10", "3.2.2-11", "3.2.2-12")
+@pytest.mark.parametrize("maximum", [0, 1])
+def test_a_node_with_a_maximum_qos(client: ClientMaker, raw: ClientMaker, make_node: NodeMaker, maximum: int) -> None:
+    small = make_node(f"[mqtt]\nqos_max = {maximum}\n")
+    connected = client(to=small)
+    assert connected.connack.get(Property.MAXIMUM_QOS) == maximum
+    topic = unique()
+    answer = connected.subscribe((f"{topic}/0", 0), (f"{topic}/1", 1), (f"{topic}/2", 2))
+    assert [min(granted, maximum) for granted in (0, 1, 2)] == answer.reasons
+    connected.send(wire.publish(topic, qos=maximum + 1, packet_id=1)).expect_closed(0x9B)
+    will = Will(topic, qos=maximum + 1)
+    raw(to=small).send(wire.connect(unique(), will=will)).expect_refused(0x9B)
+
+
+@mqtt5("3.2.2-13", "3.2.2-14")
+def test_a_node_without_retained_messages(client: ClientMaker, raw: ClientMaker, make_node: NodeMaker) -> None:
+    plain = make_node("[mqtt]\nretain_available = false\n")
+    connected = client(to=plain)
+    assert connected.connack.get(Property.RETAIN_AVAILABLE) == 0
+    connected.send(wire.publish(unique(), b"x", retain=True)).expect_closed(0x9A)
+    raw(to=plain).send(wire.connect(unique(), will=Will("w", retain=True))).expect_refused(0x9A)
+
+
+@mqtt5("3.1.3-8", "3.2.2-7")
+@mqtt311("3.1.3-9", "3.2.2-5")
+@both
+def test_a_client_id_that_the_node_refuses(client: ClientMaker, raw: ClientMaker, make_node: NodeMaker, version: int) -> None:
+    short = make_node("[mqtt]\nclient_id_length_max = 23\n")
+    client(version, "a" * 23, to=short).expect_nothing()
+    raw(version, to=short).send(wire.connect("a" * 24, version=version)).expect_refused(0x85 if version == 5 else 2)
+
+
+@both
+@mqtt5("3.2.2-15")
+def test_a_packet_above_the_announced_maximum_ends_the_connection(
+    client: ClientMaker, make_node: NodeMaker, version: int
+) -> None:
+    small = make_node("[mqtt]\npacket_size_max = 1000\n")
+    connected = client(version, to=small)
+    if version == 5:
+        assert connected.connack.get(Property.MAXIMUM_PACKET_SIZE) == 1000
+    connected.publish("a", b"x" * 900)
+    connected.send(wire.publish("a", b"x" * 1000, version=version)).expect_closed(0x95)
+
+
+@mqtt5("3.2.2-22", "3.1.2-22")
+def test_a_server_keep_alive_replaces_that_of_the_client(client: ClientMaker, make_node: NodeMaker) -> None:
+    strict = make_node("[mqtt]\nkeep_alive_max = 1\n")
+    silent = client(to=strict, keep_alive=600)
+    assert silent.connack.get(Property.SERVER_KEEP_ALIVE) == 1
+    start = time.monotonic()
+    silent.expect_closed(0x8D)
+    assert 1.0 < time.monotonic() - start < 4.0

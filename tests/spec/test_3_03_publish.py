@@ -1,0 +1,416 @@
+"""Section 3.3: PUBLISH without its retain flag, which has `test_3_03_retain.py`."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.harness import wire
+from tests.harness.fixtures import ClientMaker
+from tests.harness.raw import unique
+from tests.harness.wire import PINGREQ, Kind, Property
+from tests.spec.marks import acknowledged_qos, both, every_qos, mqtt5, mqtt311
+
+MALFORMED, PROTOCOL_ERROR, TOPIC_INVALID, RECEIVE_MAXIMUM, ALIAS_INVALID = 0x81, 0x82, 0x90, 0x93, 0x94
+KEPT = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}
+
+
+# -- fixed header ------------------------------------------------------------------------------------------------
+
+
+@both
+@acknowledged_qos
+@mqtt5("3.3.1-1", "4.4.0-1")
+@mqtt311("3.3.1-1", "4.4.0-1")
+def test_a_redelivery_has_dup_and_its_packet_id(client: ClientMaker, version: int, qos: int) -> None:
+    topic = unique()
+    lost = client(version, **KEPT)
+    lost.subscribe(topic, qos=qos)
+    client(version).publish(topic, b"x", qos=qos)
+    first = lost.expect(Kind.PUBLISH)
+    assert not first.dup
+    lost.drop()
+    second = client(version, lost.client_id, **KEPT).expect(Kind.PUBLISH)
+    assert (second.dup, second.packet_id, second.payload) == (True, first.packet_id, b"x")
+
+
+@both
+@mqtt5("3.3.1-2", "4.13.1-1")
+@mqtt311("3.3.1-2", "4.8.0-1")
+def test_dup_with_qos0_ends_the_connection(client: ClientMaker, version: int) -> None:
+    client(version).send(wire.publish("a", version=version, dup=True)).expect_closed(MALFORMED, PROTOCOL_ERROR)
+
+
+@both
+@acknowledged_qos
+@mqtt5("3.3.1-3", "4.3.2-2", "4.3.3-2")
+@mqtt311("3.3.1-3", "4.3.2-1", "4.3.3-1")
+def test_dup_of_the_publisher_is_not_passed_on(client: ClientMaker, version: int, qos: int) -> None:
+    topic = unique()
+    subscriber = client(version)
+    subscriber.subscribe(topic, qos=qos)
+    publisher = client(version).send(wire.publish(topic, b"x", version=version, qos=qos, packet_id=7, dup=True))
+    if qos == 2:
+        publisher.send(wire.acknowledge(Kind.PUBREL, 7))
+    assert not subscriber.expect(Kind.PUBLISH).dup
+
+
+@both
+@mqtt5("3.3.1-4")
+@mqtt311("3.3.1-4")
+def test_qos_3_ends_the_connection(client: ClientMaker, version: int) -> None:
+    client(version).send(wire.publish("a", version=version, qos=3, packet_id=1)).expect_closed(MALFORMED)
+
+
+# -- topic name --------------------------------------------------------------------------------------------------
+
+
+@both
+@pytest.mark.parametrize("topic", ["#", "+", "a/#", "a/+/b", "a+", "a#b"])
+@every_qos
+@mqtt5("3.3.2-2", "4.7.0-1")
+@mqtt311("3.3.2-2", "4.7.1-1")
+def test_wildcards_in_a_topic_name_end_the_connection(client: ClientMaker, version: int, topic: str, qos: int) -> None:
+    packet = wire.publish(topic, b"x", version=version, qos=qos, packet_id=1 if qos else None)
+    client(version).send(packet).expect_closed(MALFORMED, PROTOCOL_ERROR, TOPIC_INVALID)
+
+
+@both
+@mqtt5("4.7.3-1")
+@mqtt311("4.7.3-1")
+def test_an_empty_topic_name_ends_the_connection(client: ClientMaker, version: int) -> None:
+    client(version).send(wire.publish("", b"x", version=version)).expect_closed(MALFORMED, PROTOCOL_ERROR, TOPIC_INVALID)
+
+
+@both
+@mqtt5("3.3.2-1", "4.13.1-1")
+@mqtt311("3.3.2-1", "4.8.0-1")
+def test_a_publish_without_topic_ends_the_connection(client: ClientMaker, version: int) -> None:
+    for body in (b"", b"\0", b"\0\5abc"):
+        client(version).send(wire.packet(Kind.PUBLISH, 0, body)).expect_closed(MALFORMED)
+
+
+@both
+@every_qos
+@mqtt5("3.3.2-1", "3.3.2-3")
+@mqtt311("3.3.2-1", "3.3.2-3")
+def test_the_topic_name_arrives_as_it_was_sent(client: ClientMaker, version: int, qos: int) -> None:
+    base = unique()
+    names = [f"{base}/a", f"{base}//", f"{base}/ü b/$x", f"/{base}", f"{base}/" + "x" * 300]
+    subscriber, publisher = client(version), client(version)
+    subscriber.subscribe(f"{base}/#", f"/{base}", qos=2)
+    for name in names:
+        publisher.publish(name, b"x", qos=qos)
+    assert [subscriber.take().topic.decode() for _ in names] == names
+
+
+# -- what the receiver answers -----------------------------------------------------------------------------------
+
+
+@both
+@mqtt5("3.3.4-1", "3.4.2-1", "3.5.2-1")
+@mqtt311("3.3.4-1")
+def test_each_qos_has_its_answer(client: ClientMaker, version: int) -> None:
+    publisher = client(version)
+    publisher.send(wire.publish("a", version=version), PINGREQ)
+    publisher.expect(Kind.PINGRESP)  # no answer to QoS 0
+    publisher.send(wire.publish("a", version=version, qos=1, packet_id=1))
+    assert publisher.expect(Kind.PUBACK).reason < 0x80
+    publisher.send(wire.publish("a", version=version, qos=2, packet_id=1))
+    assert publisher.expect(Kind.PUBREC).reason < 0x80
+
+
+# -- properties pass unaltered -----------------------------------------------------------------------------------
+
+
+@every_qos
+@mqtt5("3.3.2-4", "3.3.2-15", "3.3.2-16", "3.3.2-17", "3.3.2-18", "3.3.2-20")
+def test_properties_arrive_unaltered_and_in_order(client: ClientMaker, qos: int) -> None:
+    topic = unique()
+    pairs = [("b", "1"), ("a", "2"), ("b", "1"), ("", ""), ("ü", "\ufeff" * 50)]
+    props: wire.Properties = [
+        (Property.USER_PROPERTY, pairs[0]),
+        (Property.CONTENT_TYPE, "text/plain; charset=utf-8"),
+        (Property.USER_PROPERTY, pairs[1]),
+        (Property.PAYLOAD_FORMAT, 1),
+        (Property.RESPONSE_TOPIC, "answers/für/mich"),
+        *((Property.USER_PROPERTY, pair) for pair in pairs[2:]),
+        (Property.CORRELATION_DATA, bytes(range(256))),
+    ]
+    subscribers = [client(), client(), client()]
+    for subscriber in subscribers:
+        subscriber.subscribe(topic, qos=2)
+    client().publish(topic, b"x", qos=qos, props=props)
+    for subscriber in subscribers:
+        got = subscriber.take()
+        assert got.all(Property.USER_PROPERTY) == pairs
+        assert got.get(Property.CONTENT_TYPE) == "text/plain; charset=utf-8"
+        assert got.get(Property.PAYLOAD_FORMAT) == 1
+        assert got.get(Property.RESPONSE_TOPIC) == "answers/für/mich"
+        assert got.get(Property.CORRELATION_DATA) == bytes(range(256))
+
+
+@pytest.mark.parametrize("declared", [0, 1])
+@mqtt5("3.3.2-4")
+def test_the_payload_format_indicator_arrives_as_sent(client: ClientMaker, declared: int) -> None:
+    topic = unique()
+    subscriber = client()
+    subscriber.subscribe(topic)
+    client().publish(topic, b"\x00", props=[(Property.PAYLOAD_FORMAT, declared)])
+    assert subscriber.take().number(Property.PAYLOAD_FORMAT) == declared
+
+
+@mqtt5("3.3.2-4", "3.3.2-15", "3.3.2-16", "3.3.2-17", "3.3.2-20")
+def test_properties_survive_a_wait_in_a_session_and_the_retained_store(client: ClientMaker) -> None:
+    topic = unique()
+    props: wire.Properties = [
+        (Property.PAYLOAD_FORMAT, 1),
+        (Property.CONTENT_TYPE, "t"),
+        (Property.RESPONSE_TOPIC, "r"),
+        (Property.CORRELATION_DATA, b"c"),
+        (Property.USER_PROPERTY, ("n", "1")),
+        (Property.USER_PROPERTY, ("n", "2")),
+    ]
+    absent = client(**KEPT)
+    absent.subscribe(topic, qos=1)
+    absent.disconnect()
+    publisher = client()
+    publisher.publish(topic, b"x", qos=1, retain=True, props=props)
+    late = client()
+    late.subscribe(topic, qos=1)
+    for receiver in (client(5, absent.client_id, **KEPT), late):
+        assert sorted(receiver.take().properties, key=str) == sorted(props, key=str)
+    publisher.publish(topic, retain=True)
+
+
+def test_properties_are_left_out_for_older_clients(client: ClientMaker) -> None:
+    topic = unique()
+    old = client(4)
+    old.subscribe(topic, qos=2)
+    props = [(Property.USER_PROPERTY, ("a", "b")), (Property.CONTENT_TYPE, "x")]
+    client().publish(topic, b"payload", qos=2, props=props)
+    assert old.take().payload == b"payload"
+
+
+@pytest.mark.parametrize("topic", ["a/+", "#"])
+@mqtt5("3.3.2-14")
+def test_a_response_topic_with_wildcards_is_a_protocol_error(client: ClientMaker, topic: str) -> None:
+    packet = wire.publish(unique(), props=[(Property.RESPONSE_TOPIC, topic)])
+    client().send(packet).expect_closed(PROTOCOL_ERROR, MALFORMED, TOPIC_INVALID)
+
+
+# -- message expiry ----------------------------------------------------------------------------------------------
+
+
+@mqtt5("3.3.2-5", "3.3.2-6", "4.3.3-7")
+def test_message_expiry_while_a_client_is_away(client: ClientMaker) -> None:
+    topic = unique()
+    away, started = client(**KEPT), client(**KEPT)
+    away.subscribe(topic, qos=2)
+    started.subscribe(topic, qos=2)
+    away.disconnect()
+    publisher = client()
+    for seconds, qos in ((1, 1), (1, 2), (100, 1), (100, 2)):
+        publisher.publish(topic, b"%d" % seconds, qos=qos, props=[(Property.MESSAGE_EXPIRY, seconds)])
+    published = time.monotonic()
+    sent = [started.expect(Kind.PUBLISH) for _ in range(4)]
+    started.drop()
+    while time.monotonic() < published + 1.6:  # time itself is what this is about
+        time.sleep(0.05)
+    back = client(5, away.client_id, **KEPT)
+    got = [back.take(), back.take()]
+    assert [one.payload for one in got] == [b"100", b"100"]
+    assert all(97 <= one.number(Property.MESSAGE_EXPIRY) <= 99 for one in got)
+    back.expect_nothing()
+    # delivery to the other one had begun: what was sent at QoS 2 is sent again although it is too old by now
+    again = client(5, started.client_id, **KEPT)
+    resent = [again.expect(Kind.PUBLISH)]
+    while resent[-1].packet_id != sent[-1].packet_id:
+        resent.append(again.expect(Kind.PUBLISH))
+    assert [one.packet_id for one in resent if one.qos == 2] == [one.packet_id for one in sent if one.qos == 2]
+
+
+@mqtt5("3.3.2-6")
+def test_a_message_that_did_not_wait_keeps_its_expiry(client: ClientMaker) -> None:
+    topic = unique()
+    subscriber = client()
+    subscriber.subscribe(topic)
+    client().publish(topic, props=[(Property.MESSAGE_EXPIRY, 1000)])
+    assert 998 <= subscriber.take().number(Property.MESSAGE_EXPIRY) <= 1000
+
+
+# -- topic alias -------------------------------------------------------------------------------------------------
+
+
+@every_qos
+@mqtt5("3.3.2-12")
+def test_a_topic_alias_stands_for_its_topic_until_changed(client: ClientMaker, qos: int) -> None:
+    base = unique()
+    subscriber, publisher = client(), client()
+    if not publisher.connack.number(Property.TOPIC_ALIAS_MAXIMUM):
+        pytest.skip("this broker takes no topic aliases")
+    subscriber.subscribe(f"{base}/#", qos=2)
+    for topic in (f"{base}/a", "", "", f"{base}/b", ""):
+        publisher.publish(topic, b"x", qos=qos, props=[(Property.TOPIC_ALIAS, 1)])
+    got = [subscriber.take() for _ in range(5)]
+    assert [one.topic.decode()[-1] for one in got] == list("aaabb")
+    assert all(one.get(Property.TOPIC_ALIAS) is None for one in got)
+
+
+@mqtt5("3.3.2-7")
+def test_topic_aliases_end_with_their_connection(client: ClientMaker) -> None:
+    first = client(**KEPT)
+    first.publish("a", props=[(Property.TOPIC_ALIAS, 1)])
+    first.disconnect()
+    again = client(5, first.client_id, **KEPT)
+    again.send(wire.publish("", b"x", props=[(Property.TOPIC_ALIAS, 1)]))
+    again.expect_closed(PROTOCOL_ERROR, ALIAS_INVALID)
+
+
+@pytest.mark.parametrize("alias", [0, 7], ids=["zero", "never-set"])
+@mqtt5("3.3.2-8", "4.13.1-1")
+def test_a_topic_alias_without_meaning_ends_the_connection(client: ClientMaker, alias: int) -> None:
+    topic = unique() if alias == 0 else ""
+    packet = wire.publish(topic, b"x", props=[(Property.TOPIC_ALIAS, alias)])
+    client().send(packet).expect_closed(PROTOCOL_ERROR, ALIAS_INVALID)
+
+
+# -- subscriptions that overlap ----------------------------------------------------------------------------------
+
+
+@both
+@mqtt5("3.3.4-2")
+@mqtt311("3.3.5-1")
+def test_overlapping_subscriptions_deliver_with_the_highest_qos(client: ClientMaker, version: int) -> None:
+    base = unique()
+    subscriber, publisher = client(version), client(version)
+    subscriber.subscribe((f"{base}/#", 0), (f"{base}/+", 2), (f"{base}/a", 1))
+    publisher.publish(f"{base}/a", b"x", qos=2)
+    publisher.publish(f"{base}/end/end", b"end", qos=2)
+    got = []
+    while not got or got[-1].payload != b"end":
+        got.append(subscriber.take())
+    assert max(one.qos for one in got[:-1]) == 2
+
+
+@mqtt5("3.3.4-3", "3.3.4-4", "3.3.4-5")
+def test_subscription_identifiers_come_with_the_message(client: ClientMaker) -> None:
+    base = unique()
+    subscriber, publisher = client(), client()
+    subscriber.subscribe(f"{base}/+", qos=1, props=[(Property.SUBSCRIPTION_ID, 1)])
+    subscriber.subscribe(f"{base}/a", qos=1, props=[(Property.SUBSCRIPTION_ID, 268_435_455)])
+    subscriber.subscribe(f"{base}/#")
+    publisher.publish(f"{base}/a", b"x", qos=1)
+    publisher.publish(f"{base}/end/end", b"end", qos=1)
+    got = [subscriber.take()]
+    while got[-1].payload != b"end":
+        got.append(subscriber.take())
+    identifiers = [value for one in got for value in one.all(Property.SUBSCRIPTION_ID)]
+    assert sorted(identifiers, key=str) == [1, 268_435_455]
+    assert got[-1].all(Property.SUBSCRIPTION_ID) == []
+
+
+@mqtt5("3.3.4-3", "3.8.4-3")
+def test_a_subscription_identifier_can_be_changed_and_taken_away(client: ClientMaker) -> None:
+    topic = unique()
+    subscriber, publisher = client(), client()
+    for expected in (200, 5, None):
+        props = [] if expected is None else [(Property.SUBSCRIPTION_ID, expected)]
+        subscriber.subscribe(topic, props=props)
+        publisher.publish(topic, b"x")
+        assert subscriber.take().get(Property.SUBSCRIPTION_ID) == expected
+
+
+@mqtt5("3.3.4-6")
+def test_a_subscription_identifier_from_a_client_is_a_protocol_error(client: ClientMaker) -> None:
+    packet = wire.publish(unique(), props=[(Property.SUBSCRIPTION_ID, 1)])
+    client().send(packet).expect_closed(PROTOCOL_ERROR)
+
+
+# -- receive maximum ---------------------------------------------------------------------------------------------
+
+
+@mqtt5("3.3.4-7", "4.9.0-3")
+def test_more_unfinished_messages_than_the_receive_maximum_end_the_connection(client: ClientMaker) -> None:
+    publisher = client()
+    maximum = publisher.connack.number(Property.RECEIVE_MAXIMUM, 65_535)
+    topic = unique()
+    publisher.send(*(wire.publish(topic, qos=2, packet_id=number) for number in range(1, maximum + 1)))
+    for number in range(1, maximum + 1):
+        assert publisher.expect(Kind.PUBREC).packet_id == number
+    publisher.expect_nothing()
+    publisher.send(wire.publish(topic, qos=2, packet_id=maximum + 1)).expect_closed(RECEIVE_MAXIMUM)
+
+
+@acknowledged_qos
+@pytest.mark.parametrize("maximum", [1, 3])
+@mqtt5("3.3.4-9", "3.3.4-10", "4.9.0-1", "4.9.0-2", "4.9.0-3")
+def test_the_node_keeps_the_receive_maximum_of_the_client(client: ClientMaker, qos: int, maximum: int) -> None:
+    topic = unique()
+    subscriber = client(5, props=[(Property.RECEIVE_MAXIMUM, maximum)])
+    subscriber.subscribe(topic, qos=2)
+    publisher = client()
+    for number in range(maximum + 2):
+        publisher.publish(topic, b"%d" % number, qos=qos)
+    got = [subscriber.expect(Kind.PUBLISH) for _ in range(maximum)]
+    subscriber.expect_nothing()  # the window is full, and PINGREQ is answered all the same
+    assert subscriber.subscribe(unique()).reasons == [0]  # as is every other packet
+    publisher.publish(topic, b"zero")
+    assert subscriber.take().payload == b"zero"  # QoS 0 needs no room in the window
+    if qos == 1:
+        subscriber.send(wire.acknowledge(Kind.PUBACK, got[0].packet_id))
+    else:
+        subscriber.send(wire.acknowledge(Kind.PUBREC, got[0].packet_id))
+        subscriber.expect(Kind.PUBREL)
+        subscriber.expect_nothing()  # PUBREC alone gives no room
+        subscriber.send(wire.acknowledge(Kind.PUBCOMP, got[0].packet_id))
+    assert subscriber.expect(Kind.PUBLISH).payload == b"%d" % maximum
+    subscriber.expect_nothing()
+
+
+@mqtt5("3.3.4-9", "4.9.0-2", "4.4.0-2")
+def test_a_refusing_pubrec_gives_room_in_the_window(client: ClientMaker) -> None:
+    topic = unique()
+    subscriber = client(5, props=[(Property.RECEIVE_MAXIMUM, 1)])
+    subscriber.subscribe(topic, qos=2)
+    publisher = client()
+    publisher.publish(topic, b"a", qos=2)
+    publisher.publish(topic, b"b", qos=2)
+    first = subscriber.expect(Kind.PUBLISH)
+    subscriber.send(wire.acknowledge(Kind.PUBREC, first.packet_id, 0x80))
+    assert subscriber.expect(Kind.PUBLISH).payload == b"b"
+
+
+@mqtt5("3.3.4-9", "4.9.0-1")
+def test_the_window_of_a_resumed_session_is_the_new_receive_maximum(client: ClientMaker) -> None:
+    topic = unique()
+    first = client(**KEPT)
+    first.subscribe(topic, qos=1)
+    publisher = client()
+    for number in range(5):
+        publisher.publish(topic, b"%d" % number, qos=1)
+    for _ in range(5):
+        first.expect(Kind.PUBLISH)
+    first.drop()
+    props = [(Property.SESSION_EXPIRY, 30), (Property.RECEIVE_MAXIMUM, 2)]
+    back = client(5, first.client_id, clean=False, props=props)
+    got = [back.expect(Kind.PUBLISH) for _ in range(2)]
+    back.expect_nothing()
+    for one in got:
+        back.send(wire.acknowledge(Kind.PUBACK, one.packet_id))
+    assert [one.payload for one in (*got, back.take(), back.take(), back.take())] == [b"0", b"1", b"2", b"3", b"4"]
+
+
+@both
+@mqtt311("3.3.5-2")
+@mqtt5("3.3.4-1")
+def test_a_publish_that_may_not_be_is_acknowledged_or_ends_the_connection(client: ClientMaker, version: int) -> None:
+    """A topic that no client may write to: the node's own `$SYS`."""
+    publisher = client(version)
+    publisher.send(wire.publish("$SYS/broker/uptime", b"x", version=version, qos=1, packet_id=1))
+    try:
+        answer = publisher.receive()
+    except AssertionError:
+        return  # closed
+    assert answer.kind in {Kind.PUBACK, Kind.DISCONNECT}
