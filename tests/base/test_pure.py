@@ -54,6 +54,6 @@ def test_form_names_the_modules_left_plain_in_a_mixture(monkeypatch: pytest.Monk
 
 def test_a_module_only_in_compiled_form_is_not_found_when_pure() -> None:
     finder = _pure.PureFinder()
-    with pytest.raises(ModuleNotFoundError, match="brookmq.nothing"):
+    with pytest.raises(ModuleNotFoundError, match=r"brookmq\.nothing"):
         finder.find_spec("brookmq.nothing", ["/nonexistent"])
     assert finder.find_spec("json", None) is None

@@ -14,10 +14,16 @@ from brookmq.cli.failure import Failure
 
 @click.group()
 def conf() -> None:
-    """Check a configuration, or print an example of one."""
+    """Check a configuration, or print an example of one.
+
+    \b
+    Examples:
+      brookmq conf example > brookmq.toml
+      brookmq conf check brookmq.toml
+    """
 
 
-@conf.command()
+@conf.command(short_help="Say what is wrong with a configuration.")
 @click.argument("file", type=click.Path(path_type=Path), required=False, envvar="BROOKMQ_CONFIG")
 def check(file: Path | None) -> None:
     """Say what is wrong with FILE and the BROOKMQ_… variables of the environment, one line for each problem.
@@ -36,7 +42,7 @@ def check(file: Path | None) -> None:
     click.echo(f"{file or 'the environment'}: good")
 
 
-@conf.command()
+@conf.command(short_help="Print a file with every key.")
 def example() -> None:
     """Print a TOML file with every key: its meaning, default, range and what happens at each limit.
 

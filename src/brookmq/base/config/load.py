@@ -67,9 +67,10 @@ def _sentence(details: ErrorDetails) -> str:
         return f"expected one of {', '.join(place.choices)}{got}{_did_you_mean(details['input'], place.choices)}"
     if kind == "string_pattern_mismatch":
         return f"does not look right{got}; it has to match {context['pattern']}"
+    whole = {name: int(value) for name, value in context.items() if isinstance(value, float) and value.is_integer()}
     unit = f" {place.unit.name}" if place.unit else ""
     of_unit = f" of{unit}" if unit else ""
-    return _EXPECTED.get(kind, details["msg"]).format(unit=unit, of_unit=of_unit, **context) + got
+    return _EXPECTED.get(kind, details["msg"]).format(unit=unit, of_unit=of_unit, **(context | whole)) + got
 
 
 _EXPECTED = {
