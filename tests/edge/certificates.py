@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import ipaddress
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-DAY = datetime.timedelta(days=1)
+DAY = dt.timedelta(days=1)
 
 
 class CertificateFiles:
@@ -41,7 +41,7 @@ class Authority:
         self.ca.write_bytes(root.public_bytes(serialization.Encoding.PEM))
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-        now = datetime.datetime.now(datetime.UTC)
+        now = dt.datetime.now(dt.UTC)
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
@@ -53,7 +53,13 @@ class Authority:
         )
 
     def issue(
-        self, file_name: str, common_name: str, hosts: tuple[str, ...] = (), *, organization: str = "", password: str = ""
+        self,
+        file_name: str,
+        common_name: str,
+        hosts: tuple[str, ...] = (),
+        *,
+        organization: str = "",
+        password: str = "",
     ) -> CertificateFiles:
         """A certificate for a server (with ``hosts``) or a client."""
         key = ec.generate_private_key(ec.SECP256R1())
@@ -63,9 +69,7 @@ class Authority:
             self._builder(x509.Name(attributes), key.public_key())
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
-            )
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
         if hosts:
             builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), False)

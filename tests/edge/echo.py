@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from brookmq.base.config.listeners import Listener as ListenerConfig
 from brookmq.base.counters import Counters
@@ -82,13 +82,19 @@ class EchoServer:
         connect_seconds: float = DEADLINE_SECONDS,
     ) -> None:
         self._configs = configs
-        self._options = {"connections_fit": connections_fit, "connect_seconds": connect_seconds}
+        self._connections_fit = connections_fit
+        self._connect_seconds = connect_seconds
         self.counters = Counters()
         self.connections: list[EchoConnection] = []
 
-    async def __aenter__(self) -> EchoServer:
+    async def __aenter__(self) -> Self:
         self.listeners = Listeners(
-            self._configs, self._make, self.counters, asyncio.get_running_loop(), **self._options
+            self._configs,
+            self._make,
+            self.counters,
+            asyncio.get_running_loop(),
+            connections_fit=self._connections_fit,
+            connect_seconds=self._connect_seconds,
         )
         self.listeners.bind()
         await self.listeners.start()
@@ -131,7 +137,7 @@ def serving(type_: str = "tcp", /, **settings: Any) -> EchoServer:
 async def until(condition: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:
     """Wait for a condition; a look every few milliseconds, and a deadline."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 (what is waited for sets no event)
             await asyncio.sleep(0.002)
 
 

@@ -50,10 +50,11 @@ def test_a_clock_that_does_not_move_gives_nothing() -> None:
 def test_counts_of_a_listener_and_of_the_node() -> None:
     capacity = Capacity(2)
     one, other = ListenerContext("one", "tcp", "", capacity), ListenerContext("other", "ws", "", capacity)
-    one.opened()
-    assert not capacity.exhausted
-    other.opened()
-    assert capacity.exhausted
+    found = []
+    for context in (one, other):
+        found.append(capacity.exhausted)
+        context.opened()
+    assert [*found, capacity.exhausted] == [False, False, True]
     one.closed()
     assert (one.connections, other.connections, capacity.in_use) == (0, 1, 1)
     with pytest.raises(InvariantError):
@@ -79,7 +80,7 @@ def test_the_limit_of_open_files_is_raised_to_what_is_allowed() -> None:
 def test_more_open_files_than_the_system_allows_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 1024))
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object) -> object:
         raise ValueError("not allowed to raise maximum limit")
 
     monkeypatch.setattr(resource, "setrlimit", refuse)

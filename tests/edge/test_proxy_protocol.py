@@ -44,7 +44,7 @@ def parse(data: bytes, rest: bytes = b"REST") -> ProxyHeader:
     [
         (b"PROXY TCP4 192.0.2.7 198.51.100.1 40000 1883\r\n", ("192.0.2.7", 40_000), ("198.51.100.1", 1883)),
         (b"PROXY TCP4 1.1.1.1 2.2.2.2 1 2\r\n", ("1.1.1.1", 1), ("2.2.2.2", 2)),
-        (b"PROXY TCP4 255.255.255.255 255.255.255.255 65535 65535\r\n", ("255.255.255.255", 65_535), ("255.255.255.255", 65_535)),
+        (b"PROXY TCP4 255.255.255.255 0.0.0.0 65535 0\r\n", ("255.255.255.255", 65_535), ("0.0.0.0", 0)),
         (b"PROXY TCP6 2001:db8::7 ::1 40000 1883\r\n", ("2001:db8::7", 40_000), ("::1", 1883)),
         (b"PROXY UNKNOWN\r\n", None, None),
         (b"PROXY UNKNOWN ffff::1 ffff::2 65535 65535\r\n", None, None),
@@ -146,7 +146,13 @@ def test_longest_header_of_version_2_fits() -> None:
     assert parse(v2(body + padding)).source == ("192.0.2.7", 40_000)
 
 
-@given(st.one_of(st.binary(max_size=200), st.binary(max_size=60).map(SIGNATURE.__add__), st.binary(max_size=60).map(b"PROXY ".__add__)))
+@given(
+    st.one_of(
+        st.binary(max_size=200),
+        st.binary(max_size=60).map(SIGNATURE.__add__),
+        st.binary(max_size=60).map(b"PROXY ".__add__),
+    )
+)
 def test_any_bytes_end_in_a_header_or_an_error(data: bytes) -> None:  # fmt: skip
     parser, at = ProxyHeaderParser(), 0
     while at < len(data):

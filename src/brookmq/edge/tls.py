@@ -33,8 +33,20 @@ class TlsContexts:
         self.current = self._build()
 
     def _build(self) -> ssl.SSLContext:
+        context = self._context_of(self._config, self._path)
+        if self._config.sni:
+            names = {
+                name.lower().rstrip("."): self._context_of(certificate, f'{self._path}.sni."{name}"')
+                for name, certificate in self._config.sni.items()
+            }
+            context.sni_callback = lambda connection, name, _: _choose(names, connection, name)
+        return context
+
+    def _context_of(self, certificate: Certificate, path: str) -> ssl.SSLContext:
+        """A context with one certificate. All else is the same for every name: OpenSSL takes some of it from the one
+        that the handshake began with and some (who signs client certificates) from the one that the name leads to."""
         config = self._config
-        context = self._context_of(config, self._path)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = _VERSIONS[config.version_min]
         context.set_alpn_protocols([self._alpn])
         context.verify_mode = _VERIFY[config.client_certificates]
@@ -42,28 +54,19 @@ class TlsContexts:
             _load_ca(context, config.ca, f"{self._path}.ca")
         elif context.verify_mode is not ssl.CERT_NONE:
             raise ConfigError(f"{self._path}.ca", "client certificates are asked for, so their CA is needed")
-        if config.sni:
-            names = {
-                name.lower().rstrip("."): self._context_of(certificate, f'{self._path}.sni."{name}"')
-                for name, certificate in config.sni.items()
-            }
-            context.sni_callback = lambda connection, name, _: _choose(names, connection, name)
+        _load_certificate(context, certificate, path)
         return context
 
-    @staticmethod
-    def _context_of(certificate: Certificate, path: str) -> ssl.SSLContext:
-        """A server's context with one certificate. Of those for SNI only that is used: OpenSSL takes the rest,
-        such as client certificates and versions, from the context that the handshake began with."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        _check_readable(certificate.cert, f"{path}.cert")
-        _check_readable(certificate.key, f"{path}.key")
-        password = certificate.key_password.get_secret_value()
-        try:
-            # Given as a function, since OpenSSL would ask in the terminal for a password that it misses.
-            context.load_cert_chain(certificate.cert, certificate.key, lambda: password)
-        except ssl.SSLError as error:
-            raise ConfigError(f"{path}.cert", _explain(error, certificate, bool(password))) from error
-        return context
+
+def _load_certificate(context: ssl.SSLContext, certificate: Certificate, path: str) -> None:
+    _check_readable(certificate.cert, f"{path}.cert")
+    _check_readable(certificate.key, f"{path}.key")
+    password = certificate.key_password.get_secret_value()
+    try:
+        # Given as a function, since OpenSSL would ask in the terminal for a password that it misses.
+        context.load_cert_chain(certificate.cert, certificate.key, lambda: password)
+    except ssl.SSLError as error:
+        raise ConfigError(f"{path}.cert", _explain(error, certificate, bool(password))) from error
 
 
 def _choose(names: dict[str, ssl.SSLContext], connection: ssl.SSLObject | ssl.SSLSocket, name: str | None) -> None:
@@ -98,7 +101,11 @@ def _explain(error: ssl.SSLError, certificate: Certificate, has_password: bool) 
     reason = error.reason or ""
     if reason == "KEY_VALUES_MISMATCH":
         return f"the key in {certificate.key} is not the key of the certificate in {certificate.cert}"
-    if "DECRYPT" in reason or "PASSWORD" in reason:
-        wrong = "key_password is wrong" if has_password else "the key has a password, set key_password"
+    if b"ENCRYPTED" in Path(certificate.key).read_bytes():  # OpenSSL does not tell a wrong password from a broken file
+        wrong = (
+            "key_password is wrong, or the file is broken"
+            if has_password
+            else "the key has a password, set key_password"
+        )
         return f"cannot read the key in {certificate.key}: {wrong}"
     return f"{certificate.cert} and {certificate.key} are not a certificate and its key in PEM form ({reason or error})"
