@@ -45,7 +45,7 @@ class TestMain:
         code = (
             "import sys; from click.testing import CliRunner; from brookmq.cli import main;"
             "assert CliRunner().invoke(main, ['--help']).exit_code == 0;"
-            "print(*sorted(set(sys.modules) & {'pydantic', 'fastapi', 'uvloop', 'rich', 'httpx', 'brookmq.base.config'}))"
+            "print(*sorted(set(sys.modules) & {'pydantic', 'fastapi', 'uvloop', 'rich', 'httpx', 'brookmq.mqtt'}))"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == ""
