@@ -76,7 +76,8 @@ def conflicts(config: Config) -> Iterator[ConfigError]:
         if listener.enable:
             yield from _listener_conflicts(f"listeners.{name}", listener)
     yield from _bind_conflicts(config)
-    if not config.plugins.enabled:  # a plugin may be the authenticator; the node asks again when plugins are loaded
+    plugins = config.plugins
+    if not (plugins.enabled or plugins.required):  # a plugin may be the authenticator: the node asks when it knows
         yield from unprotected(config)
 
 

@@ -97,6 +97,9 @@ class Plugins(Section):
     """``[plugins]``: Python packages that take part through hooks."""
 
     enabled: list[str] = setting([], "Names of the plugins to load (entry points of the group brookmq.plugins).")
+    required: list[str] = setting(
+        [], "Plugins that the node does not start without; they need not stand under enabled, too."
+    )
     hook_time_limit: Duration = setting(
         1 * SECOND,
         "Time that one call of a plugin's hook may take.",

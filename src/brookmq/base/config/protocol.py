@@ -184,19 +184,19 @@ class Retained(Section):
     enable: bool = setting(True, "Keep retained messages. Off: as mqtt.retain_available = false.")
     count_max: int = setting(
         1_000_000,
-        "Retained messages.",
+        "Retained messages; 0 for no limit.",
         limit=Limit("A message for a new topic is delivered but not retained; counted.", unit="messages"),
         ge=0,
     )
     bytes_max: Size = setting(
         GIB,
-        "Bytes of all retained messages: topics, payloads and properties.",
+        "Bytes of all retained messages: topics, payloads and properties; 0 for no limit.",
         limit=Limit("A message that does not fit is delivered but not retained; counted."),
         ge=0,
     )
     payload_max: Size = setting(
         MIB,
-        "Bytes of the payload of one retained message.",
+        "Bytes of the payload of one retained message; 0 for no limit.",
         limit=Limit("A larger one is delivered but not retained; counted."),
         ge=0,
         le=PACKET_SIZE_MAX,
@@ -209,10 +209,16 @@ class Delayed(Section):
     enable: bool = setting(True, "Accept messages to $delayed/SECONDS/TOPIC.")
     count_max: int = setting(
         100_000,
-        "Messages waiting for their time.",
+        "Messages waiting for their time; 0 for no limit.",
         limit=Limit(
             "PUBACK or PUBREC 0x97 (quota exceeded); with QoS 0 the message is dropped; counted.", unit="messages"
         ),
+        ge=0,
+    )
+    bytes_max: Size = setting(
+        256 * MIB,
+        "Bytes of all messages waiting for their time; 0 for no limit.",
+        limit=Limit("PUBACK or PUBREC 0x97 (quota exceeded); with QoS 0 the message is dropped; counted."),
         ge=0,
     )
     delay_max: WholeDuration = setting(
