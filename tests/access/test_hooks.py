@@ -248,3 +248,22 @@ def test_typed_registration(hooks: Hooks, client: ClientInfo, message: Message) 
     registrar.register("publish", stamp, sync=True)
     assert hooks.publish_now(client, message) is message
     assert hooks.registered()[0].owner == "typed"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("a/b", "a/b"),
+        ("$share/g/secret/#", "secret/#"),
+        ("$queue/secret", "secret"),
+        ("$exclusive/secret", "secret"),
+        ("$share/g/$exclusive/secret", "secret"),
+        ("$delayed/5/secret", "secret"),
+        ("$delayed/5/$SYS/x", "$SYS/x"),
+        ("$SYS/x", "$SYS/x"),
+        ("$share", "$share"),
+        ("a/$share/g/b", "a/$share/g/b"),
+    ],
+)
+def test_access_is_about_the_topic_that_is_meant(written: str, meant: str) -> None:
+    assert Access("subscribe", written).topic == meant

@@ -76,6 +76,7 @@ def test_shared_and_exclusive_prefixes_stay() -> None:
     assert rules.rewrite_filter("$share/g/t/1", "c", None) == "$share/g/new/1"
     assert rules.rewrite_filter("$queue/t/1", "c", None) == "$queue/new/1"
     assert rules.rewrite_filter("$exclusive/t/1", "c", None) == "$exclusive/new/1"
+    assert rules.rewrite_filter("$share/g/$exclusive/t/1", "c", None) == "$share/g/$exclusive/new/1"
     assert rules.rewrite_filter("$share/g/other", "c", None) == "$share/g/other"
 
 
@@ -154,6 +155,7 @@ def test_mount_points() -> None:
     assert mount(b"", b"a/b") == b"a/b"
     assert mount(b"tenant/", b"$share/g/a/#") == b"$share/g/tenant/a/#"
     assert mount(b"tenant/", b"$exclusive/a") == b"$exclusive/tenant/a"
+    assert mount(b"tenant/", b"$share/broken") == b"tenant/$share/broken"
     assert mount(b"tenant/", b"$SYS/x") == b"tenant/$SYS/x"
     assert unmount(b"tenant/", b"tenant/a/b") == b"a/b"
     assert unmount(b"tenant/", b"other/a") == b"other/a"

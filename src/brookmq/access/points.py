@@ -17,6 +17,7 @@ The last three rows are told what has happened, in order, and cannot change it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -27,6 +28,8 @@ from brookmq.base.message import Message
 BAD_USER_NAME_OR_PASSWORD: Final = 0x86
 NOT_AUTHORIZED: Final = 0x87
 SERVER_UNAVAILABLE: Final = 0x88
+
+_WAYS = re.compile(r"^(?:\$delayed/[^/]*/|(?:\$share/[^/]*/|\$queue/)?(?:\$exclusive/)?)")  # how a topic is reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,20 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a client wants to do: publish to a topic name, or subscribe to a topic filter."""
+    """What a client wants to do: publish to a topic name, or subscribe to a topic filter.
+
+    ``topic`` is the one that it ends up at, without ``$share/GROUP/``, ``$queue/``, ``$exclusive/`` or
+    ``$delayed/SECONDS/``: a rule about ``secret/#`` must not be got around by ``$share/any/secret/#``.
+    """
 
     action: Literal["publish", "subscribe"]
     topic: str
     qos: int = 0
     retain: bool = False
+
+    def __post_init__(self) -> None:
+        if self.topic.startswith("$"):
+            object.__setattr__(self, "topic", _WAYS.sub("", self.topic))
 
 
 @dataclass(frozen=True, slots=True)

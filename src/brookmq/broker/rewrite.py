@@ -28,7 +28,7 @@ TOPIC_BYTES_MAX = 65_535  # what the two-byte length of MQTT can say
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}|%([a-z])")
 _TARGET_PART = re.compile(r"\$(\d+)|\$\{(\w+)\}|%([cu])")
 _NAMES = {"clientid": "client_id", "c": "client_id", "u": "username"}  # the names that other brokers use
-_PREFIX = re.compile(r"\$share/[^/]+/|\$queue/|\$exclusive/")
+_PREFIX = re.compile(r"(?:\$share/[^/]+/|\$queue/)?(?:\$exclusive/)?")  # matches every filter, often with nothing
 
 
 class RewriteRule(NamedTuple):
@@ -73,9 +73,8 @@ def mount(prefix: bytes, topic: bytes) -> bytes:
         return topic
     if topic.startswith((b"$share/", b"$queue/", b"$exclusive/")):
         found = _PREFIX.match(topic.decode())
-        if found is not None:
-            head = found[0].encode()
-            return head + prefix + topic[len(head) :]
+        head = found[0].encode() if found is not None else b""
+        return head + prefix + topic[len(head) :]
     return prefix + topic
 
 
