@@ -1,0 +1,116 @@
+"""Runs scenarios against brokers: rounds on the outside, brokers in turn inside, a fresh broker for every load.
+
+A machine drifts (other guests, heat, the kernel's memory); taking turns lets the drift meet both brokers alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from bench.brokers import Broker, BrokerError
+from bench.catalogue import Kind, Scenario
+from bench.certificates import Certificates
+from bench.results import Report, Results, Series
+
+LOAD_TIMEOUT_S: Final = 180.0
+BROKER_CPU: Final = 0
+TOOL_CPU: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a run is made."""
+
+    scenarios: list[Scenario]
+    brokers: list[Broker]
+    rounds: int
+    duration_s: float
+    warm_up_s: float
+    pinned: bool
+    command: str
+    mqtt_version: str
+
+
+def raise_open_file_limit() -> None:
+    """Ten thousand connections need as many descriptors on both sides; children inherit the limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def run_tool(arguments: list[str], *, pinned: bool) -> Report:
+    """One load; BrokerError with the tool's own line when it failed."""
+    pin = ["--cpu", str(TOOL_CPU)] if pinned else []
+    command = [sys.executable, "-m", "brookmq.bench", *pin, *arguments, "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=LOAD_TIMEOUT_S, check=False)
+    if not result.stdout.startswith("{"):
+        raise BrokerError(f"{' '.join(arguments)}: {result.stderr.strip()[-1000:]}")
+    report: Report = json.loads(result.stdout)
+    return report
+
+
+def self_test(*, pinned: bool) -> list[Report]:
+    loads: list[Report] = run_tool(["self-test"], pinned=pinned)["loads"]
+    return [{name: load[name] for name in ("qos", "messages_per_s", "tool_busy")} for load in loads]
+
+
+def run(plan: Plan, results: Results, certificates: Certificates | None, say: Callable[[str], None]) -> list[str]:
+    """Fill ``results``; the failures, one line each (a failed load leaves its place empty, the run goes on)."""
+    raise_open_file_limit()
+    versions = {broker.name: broker.version() for broker in plan.brokers}
+    date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    failures: list[str] = []
+    for scenario in plan.scenarios:
+        results.series[scenario.key] = Series(date, plan.command, plan.pinned, versions)
+    rounds = max([plan.rounds, *(scenario.rounds_min for scenario in plan.scenarios)])
+    for number in range(rounds):
+        for scenario in plan.scenarios:
+            if number >= max(plan.rounds, scenario.rounds_min):
+                continue
+            if scenario.needs_tls and certificates is None:
+                continue
+            for broker in plan.brokers:
+                title = f"round {number + 1}, {scenario.title}, {broker.name}"
+                try:
+                    report = _load(plan, scenario, broker, certificates)
+                except (BrokerError, subprocess.TimeoutExpired) as error:
+                    failures.append(f"{title}: {error}")
+                    say(f"{title}: failed")
+                    continue
+                results.series[scenario.key].add(broker.name, report)
+                say(f"{title}: {_headline(scenario, report)}")
+    return failures
+
+
+def _load(plan: Plan, scenario: Scenario, broker: Broker, certificates: Certificates | None) -> Report:
+    cpu = BROKER_CPU if plan.pinned and (os.cpu_count() or 1) > 1 else None
+    with broker.running(certificates if scenario.needs_tls else None, cpu) as running:
+        port = running.tls_port if scenario.needs_tls else running.port
+        if port is None:
+            raise BrokerError(f"{broker.name} opened no TLS listener")
+        arguments = [*scenario.timed(plan.duration_s, plan.warm_up_s), "--mqtt-version", plan.mqtt_version]
+        report = run_tool([*arguments, "--port", str(port), "--broker-pid", str(running.pid)], pinned=plan.pinned)
+    if report["lost"] and "--qos" in scenario.arguments:
+        raise BrokerError(f"{report['lost']} messages lost")
+    return report
+
+
+def _headline(scenario: Scenario, report: Report) -> str:
+    if scenario.kind is Kind.CONNECT:
+        return f"{report['connects_per_s']:,.0f} connects/s, {report['broker_cpu_us_per_connect']:.1f} µs each"
+    if scenario.kind is Kind.MEMORY:
+        return f"{report['broker_bytes_per_connection']:,.0f} bytes per connection"
+    if scenario.kind is Kind.LATENCY:
+        return f"p50 {report['latency_ms']['p50']:.3f} ms, p99 {report['latency_ms']['p99']:.3f} ms"
+    busy = f"tool {report['tool_busy']:.0%}"
+    lost = f", {report['lost']:,} lost" if report["lost"] else ""
+    return (
+        f"{report['messages_per_s']:,.0f} messages/s, {report['broker_cpu_us_per_message']:.2f} s/million, {busy}{lost}"
+    )
