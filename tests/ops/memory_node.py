@@ -67,7 +67,7 @@ class MemoryNode:
         self.not_ready = ""
         self.level: LogLevel = "info"
         self.published: list[PublishRequest] = []
-        self.stuck = asyncio.Event()
+        self.waiting = False
         self._clients: Listing[ClientInfo] = Listing(lambda: (self.table,), self.table.get)
         self._subscriptions: Listing[SubscriptionInfo] = Listing(lambda: (self.subscribed,), self.subscribed.get)
         self._topics: Listing[TopicInfo] = Listing(lambda: (set(self._filters()),), self._topic)
@@ -150,7 +150,8 @@ class MemoryNode:
         if "#" in request.topic:
             raise PeerError(TOPIC_NAME_INVALID, "a topic name has no wildcards")
         if request.topic == "stuck":
-            await self.stuck.wait()
+            self.waiting = True
+            await asyncio.Event().wait()
         self.published.append(request)
         return PublishResult(receivers=sum(row.filter == request.topic for row in self.subscribed.values()))
 

@@ -40,13 +40,11 @@ class ErrorBody:
     message: str
 
 
-class ApiError(Exception):
+class ApiError(HTTPException):
     """An answer other than success. ``headers`` are for what HTTP asks for, such as ``WWW-Authenticate``."""
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.headers = headers
+        super().__init__(status, message, headers)
 
 
 def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -60,7 +58,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(ApiError)
     async def on_api_error(_request: Request, error: ApiError) -> JSONResponse:
-        return error_response(error.status, str(error), error.headers)
+        return error_response(error.status_code, error.detail, error.headers)
 
     @app.exception_handler(HTTPException)
     async def on_http_exception(request: Request, error: HTTPException) -> JSONResponse:
@@ -89,11 +87,12 @@ def _explained(request: Request, error: HTTPException) -> str:
         return f"nothing at {request.url.path}; /api/docs lists what there is"
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         return f"{request.method} is not possible here"
-    return str(error.detail)
+    return error.detail
 
 
 def _complaint(detail: Mapping[str, Any]) -> str:
     where: Sequence[str | int] = detail["loc"]
     if detail["type"] == "json_invalid":
         return f"body: not JSON at character {where[-1]}"
-    return f"{'.'.join(map(str, where))}: {detail['msg']}"
+    message: str = detail["msg"].removeprefix("Value error, ")
+    return f"{'.'.join(map(str, where))}: {message}"

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
+from pydantic import AfterValidator
 
 from brookmq.ops.errors import ApiError
 from brookmq.ops.view import NodeView, Page, Row
@@ -27,7 +28,7 @@ def _cursor(
 ) -> str:
     """The cursor inside of ``after``. It is encoded so that nobody takes it for a name and makes one up."""
     try:
-        return base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)).decode()
+        return base64.b64decode(after + "=" * (-len(after) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
         raise ApiError(HTTPStatus.BAD_REQUEST, "query.after: not a `next` that a page had") from None
 
@@ -39,6 +40,17 @@ def sealed(page: Page[Row]) -> Page[Row]:
     return Page(page.items, base64.urlsafe_b64encode(page.next.encode()).decode().rstrip("="))
 
 
+def _encodable(text: str) -> str:
+    """JSON can write half a character (a lone surrogate); UTF-8, and so MQTT, can't. [MQTT-1.5.4-1]"""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("a lone surrogate is not a character") from None
+    return text
+
+
 View = Annotated[NodeView, Depends(_node_view)]
 After = Annotated[str, Depends(_cursor)]
 Limit = Annotated[int, Query(ge=1, le=PAGE_ROWS_MAX, description="rows in a page")]
+ENCODABLE = AfterValidator(_encodable)
+Text = Annotated[str, ENCODABLE]

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
-from brookmq.ops.api.parameters import View
+from brookmq.ops.api.parameters import ENCODABLE, Text, View
 from brookmq.ops.api.payloads import Encoding, decoded_payload
 from brookmq.ops.view import PublishProperties, PublishRequest, PublishResult
 
@@ -23,11 +23,11 @@ class PropertiesBody(BaseModel):
 
     payload_format: Annotated[int | None, Field(ge=0, le=1, description="1: the payload is UTF-8 text")] = None
     message_expiry_s: Annotated[int | None, Field(ge=0, le=UINT32_MAX)] = None
-    content_type: str | None = None
-    response_topic: str | None = None
+    content_type: Text | None = None
+    response_topic: Text | None = None
     correlation_data: Annotated[str | None, Field(description="base64")] = None
     user: Annotated[
-        list[tuple[str, str]], Field(description="pairs of name and value; names may repeat, the order is kept")
+        list[tuple[Text, Text]], Field(description="pairs of name and value; names may repeat, the order is kept")
     ] = []
 
     def to_view(self) -> PublishProperties:
@@ -52,8 +52,8 @@ class PublishBody(BaseModel):
         json_schema_extra={"examples": [{"topic": "room/7/light", "payload": "on", "qos": 1, "retain": True}]},
     )
 
-    topic: Annotated[str, Field(min_length=1, max_length=65535)]
-    payload: str = ""
+    topic: Annotated[str, Field(min_length=1, max_length=65535), ENCODABLE]
+    payload: Text = ""
     payload_encoding: Encoding = "plain"
     qos: Annotated[int, Field(ge=0, le=2)] = 0
     retain: bool = False

@@ -31,7 +31,7 @@ def print_listing(rows: Iterable[Row], columns: Sequence[Column], *, limit: int 
     shown = islice(rows, limit)
     if as_json:
         _print_json_rows(shown)
-    elif sys.stdout.isatty():
+    elif _in_terminal():
         _print_table([_cells(row, columns) for row in shown], columns)
     else:
         click.echo("\t".join(title for title, _ in columns))
@@ -43,7 +43,7 @@ def print_listing(rows: Iterable[Row], columns: Sequence[Column], *, limit: int 
 
 def print_facts(facts: Mapping[str, object]) -> None:
     """Print names and values, one to a line."""
-    if not sys.stdout.isatty():
+    if not _in_terminal():
         for name, value in facts.items():
             click.echo(f"{name}\t{printable(value)}")
         return
@@ -94,6 +94,10 @@ def size(count_bytes: float) -> str:
         if count_bytes >= factor:
             return f"{count_bytes / factor:.1f} {unit}"
     return f"{count_bytes:.0f} B"
+
+
+def _in_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _cells(row: Row, columns: Sequence[Column]) -> list[str]:
