@@ -67,6 +67,7 @@ class Dispatcher:
                 session.send(self.publication.message(index), 0, False, b"", None, self.publication.now)
         elif outlet.overflows():
             self.counters.dropped_output_full += run.count
+            session.dropped_count += run.count
         else:
             outlet.put(run.qos0(session.version5))
             self.counters.messages_sent += run.count
@@ -80,7 +81,7 @@ class Dispatcher:
         session = subscription.session
         qos = min(subscription.qos, publication.run.qos)
         for index in range(publication.run.count):
-            session.send(publication.message(index), qos, False, subscription.identifiers, None, publication.now)
+            session.send(publication.message(index), qos, False, subscription.properties, None, publication.now)
 
     def _send_to_groups(self, audience: Audience, publisher: Session) -> None:
         publication = self.publication
@@ -98,7 +99,7 @@ class Dispatcher:
                     continue
                 for index in range(first, first + step):
                     message = publication.message(index)
-                    session.send(message, qos, False, member.identifiers, group if qos else None, publication.now)
+                    session.send(message, qos, False, member.properties, group if qos else None, publication.now)
 
     def send(self, message: Message, audience: Audience, publisher: Session | None, now: float) -> int:
         """One message to everyone who gets its topic. Returns how many sessions that were."""
@@ -108,7 +109,7 @@ class Dispatcher:
                 continue  # [MQTT-3.8.3-3]
             retain = message.retain and subscription.retain_as_published  # [MQTT-3.3.1-12, -13]
             qos = min(subscription.qos, message.qos)
-            subscription.session.send(message, qos, retain, subscription.identifiers, None, now)
+            subscription.session.send(message, qos, retain, subscription.properties, None, now)
             count += 1
         for group in audience.groups:
             count += self.send_to_group(group, message, now)
@@ -120,7 +121,7 @@ class Dispatcher:
             return 0
         retain = message.retain and member.retain_as_published
         qos = min(member.qos, message.qos)
-        member.session.send(message, qos, retain, member.identifiers, group if qos else None, now)
+        member.session.send(message, qos, retain, member.properties, group if qos else None, now)
         return 1
 
     def hand_over(self, deliveries: list[Delivery], now: float) -> None:

@@ -21,6 +21,7 @@ cdef class Outlet:
     cdef public Py_ssize_t size
     cdef public bytes chunk
     cdef public list more
+    cdef public long long bytes_sent
     cdef public bint dirty
     cdef public bint blocked
     cdef public bint closed
@@ -40,6 +41,7 @@ cdef class Outlet:
     cpdef flush(self)
     @cython.locals(chunk=bytes)
     cpdef _write(self)
+    cpdef finish(self)
     cpdef block(self)
     cpdef unblock(self)
     cpdef _drained(self)

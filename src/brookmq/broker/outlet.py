@@ -64,6 +64,7 @@ class Outlet:
 
     __slots__ = (
         "blocked",
+        "bytes_sent",
         "chunk",
         "closed",
         "dirty",
@@ -90,6 +91,7 @@ class Outlet:
         self.size = 0
         self.chunk: bytes | None = None
         self.more: list[bytes] | None = None
+        self.bytes_sent = 0
         self.dirty = False
         self.blocked = False
         self.closed = False
@@ -157,7 +159,14 @@ class Outlet:
         self.chunk = None
         self.size = 0
         self.turn.counters.bytes_sent += len(chunk)
+        self.bytes_sent += len(chunk)
         self.transport.write(chunk)
+
+    def finish(self) -> None:
+        """The connection is to be closed: give the transport everything, whatever it has already."""
+        self.blocked = False
+        self._write()
+        self.closed = True
 
     def block(self) -> None:
         """The transport could not hand everything to the socket."""
@@ -211,7 +220,7 @@ class Outlet:
         self.waiters = None
         if waiters is not None:
             for waiter in waiters:
-                waiter()
+                self.turn.call_soon(waiter)  # in a turn of its own: it may have much to do, and fill other outlets
 
     def close(self) -> None:
         """The connection is gone: nothing more is taken, nobody waits for it."""

@@ -49,6 +49,7 @@ cdef class Session:
     cdef public dict subscriptions
     cdef public Outlet outlet
     cdef public bint plain
+    cdef public object intercept
     cdef public bytes mount
     cdef public Py_ssize_t packet_size_max
     cdef public int alias_max
@@ -56,11 +57,13 @@ cdef class Session:
     cdef public Window window
     cdef public int window_limit
     cdef public dict held
+    cdef public object to_resend
     cdef public object queue
     cdef public Py_ssize_t queue_bytes
     cdef public OpenIds open_ids
     cdef public long long sent_count
     cdef public long long received_count
+    cdef public long long dropped_count
 
     @cython.locals(outlet=Outlet, run=Run, window=Window, room=int, fit=int, ids=bytes, index=int)
     cpdef send_run(self, Publication publication, int qos, int first, int count, object group)
@@ -68,6 +71,8 @@ cdef class Session:
     cpdef _hold(self, Publication publication, int qos, int first, bytes ids, object group)
     @cython.locals(outlet=Outlet, delivery=Delivery)
     cpdef send(self, Message message, int qos, bint retain, bytes identifiers, object group, double now)
+    @cython.locals(outlet=Outlet, delivery=Delivery)
+    cpdef send_judged(self, Message message, int qos, bint retain, bytes identifiers, object group, double now)
     @cython.locals(outlet=Outlet, qos=int, window=Window, ids=bytes, packet_id=int)
     cpdef bint _deliver(self, Delivery delivery, double now)
     @cython.locals(outlet=Outlet, properties=bytes, topic=bytes, name=bytes, expires_at=double, alias=int, head=int, packet=bytes)

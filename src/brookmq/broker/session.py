@@ -15,6 +15,7 @@ gives way. What a session must persist, and how it reads what it missed, is all 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from brookmq.base.counters import Counters
 from brookmq.base.message import Message
@@ -107,6 +108,7 @@ class Session:
         self.subscriptions: dict[str, Subscription] = {}  # by the filter that the client gave
         self.outlet: Outlet | None = None
         self.plain = True  # runs can be handed to it as they are: no mount point, no topic alias, no hook
+        self.intercept: Callable[[Session, Delivery, float], None] | None = None  # the deliver hooks, where there are any
         self.mount = b""
         self.packet_size_max = 0xFFFFFFFF
         self.alias_max = 0
@@ -114,11 +116,13 @@ class Session:
         self.window: Window | None = None
         self.window_limit = limits.inflight_max
         self.held: dict[int, Delivery | None] | None = None  # None = PUBREL is out, PUBCOMP not yet here
+        self.to_resend: deque[int] | None = None  # packet ids that this connection has not seen yet
         self.queue: deque[Delivery] | None = None
         self.queue_bytes = 0
         self.open_ids: OpenIds | None = None
         self.sent_count = 0
         self.received_count = 0
+        self.dropped_count = 0
 
     # -- runs: the fast way
 
@@ -126,7 +130,7 @@ class Session:
         """Messages ``first`` to ``first + count`` of a run at QoS 1 or 2. The caller has checked ``plain``."""
         outlet = self.outlet
         run = publication.run
-        if outlet is not None and not self.queue and outlet.size <= outlet.high:
+        if outlet is not None and not self.queue and self.to_resend is None and outlet.size <= outlet.high:
             window = self.window
             if window is None:
                 window = self.window = Window(self.window_limit)
@@ -157,6 +161,15 @@ class Session:
 
     def send(self, message: Message, qos: int, retain: bool, identifiers: bytes, group: object, now: float) -> None:
         """One message, at the QoS that its subscription allows."""
+        if self.intercept is not None:
+            self.intercept(self, Delivery(message, qos, retain, identifiers, group), now)
+        else:
+            self.send_judged(message, qos, retain, identifiers, group, now)
+
+    def send_judged(
+        self, message: Message, qos: int, retain: bool, identifiers: bytes, group: object, now: float
+    ) -> None:
+        """The same, after the deliver hooks have had their say."""
         outlet = self.outlet
         if qos == 0:
             if outlet is None:
@@ -166,11 +179,12 @@ class Session:
                     self.counters.dropped_offline_qos0 += 1
             elif outlet.overflows():
                 self.counters.dropped_output_full += 1
+                self.dropped_count += 1
             else:
                 self._write(message, 0, 0, retain, identifiers, False, now)
             return
         delivery = Delivery(message, qos, retain, identifiers, group)
-        if outlet is None or self.queue or not self._deliver(delivery, now):
+        if outlet is None or self.queue or self.to_resend is not None or not self._deliver(delivery, now):
             self.enqueue(delivery)
 
     def _deliver(self, delivery: Delivery, now: float) -> bool:
@@ -262,6 +276,7 @@ class Session:
         limits = self.limits
         while queue and (len(queue) >= limits.queue_count_max or self.queue_bytes + size > limits.queue_bytes_max):
             self.counters.dropped_queue_full += 1
+            self.dropped_count += 1
             if not limits.drop_oldest:
                 return
             self.queue_bytes -= queue.popleft().message.size()
@@ -272,7 +287,9 @@ class Session:
             self.outlet.press()
 
     def pump(self, now: float) -> None:
-        """Send from the queue what the window and the outlet take."""
+        """Send what the window and the outlet take: first what has to be sent again, then from the queue."""
+        if self.to_resend is not None and not self._resend(now):
+            return
         queue = self.queue
         while queue:
             delivery = queue[0]
@@ -319,24 +336,36 @@ class Session:
                     held[packet_id] = None
         return moved
 
-    def resend(self, now: float) -> None:
-        """The client is back: everything unacknowledged again, in its order, with DUP; PUBREL where PUBREC had come.
-        [MQTT-4.4.0-1, MQTT-3.3.1-1, MQTT-4.6.0-1]"""
-        window = self.window
-        if window is None or not self.held:
-            return
-        for packet_id, delivery in [*self.held.items()]:
+    def resend(self) -> None:
+        """The client is back: everything unacknowledged goes out again, in its order, before anything new. [MQTT-4.4.0-1]"""
+        self.to_resend = deque(self.held) if self.held else None
+
+    def _resend(self, now: float) -> bool:
+        """As many as the client's receive maximum allows; True when all are out. DUP is set, PUBREL goes where PUBREC had
+        come. [MQTT-3.3.1-1, MQTT-4.6.0-1, MQTT-3.3.4-9]"""
+        window, held, waiting, outlet = self.window, self.held, self.to_resend, self.outlet
+        if window is None or held is None or waiting is None or outlet is None:
+            self.to_resend = None
+            return True
+        while waiting:
+            if len(held) - len(waiting) >= window.limit or outlet.size > outlet.high:
+                return False
+            packet_id = waiting.popleft()
+            if packet_id not in held:
+                continue
             ids = packet_id.to_bytes(2, "big")
+            delivery = held[packet_id]
             if delivery is None:
-                if self.outlet is not None:
-                    self.outlet.put(acks(PUBREL_HEAD, ids))
+                outlet.put(acks(PUBREL_HEAD, ids))
             elif self._write(
                 delivery.message, delivery.qos, packet_id, delivery.retain, delivery.identifiers, True, now
             ):
                 self.counters.messages_resent += 1
             else:
                 window.move(ids, delivery.qos, FREE)
-                del self.held[packet_id]
+                del held[packet_id]
+        self.to_resend = None
+        return True
 
     def take_shared(self) -> list[Delivery]:
         """The client has left for good: what came through shared groups and may go to another member. QoS 2 that was

@@ -5,7 +5,8 @@ cdef class Subscription:
     cdef public bint no_local
     cdef public bint retain_as_published
     cdef public int retain_handling
-    cdef public bytes identifiers
+    cdef public tuple identifiers
+    cdef public bytes properties
     cdef public object group
     cdef public bint plain
 

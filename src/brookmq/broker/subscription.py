@@ -20,6 +20,7 @@ class Subscription:
         "identifiers",
         "no_local",
         "plain",
+        "properties",
         "qos",
         "retain_as_published",
         "retain_handling",
@@ -34,7 +35,7 @@ class Subscription:
         no_local: bool = False,
         retain_as_published: bool = False,
         retain_handling: int = 0,
-        identifiers: bytes = b"",
+        identifiers: tuple[int, ...] = (),
         group: SharedGroup | None = None,
     ) -> None:
         self.session = session
@@ -43,13 +44,10 @@ class Subscription:
         self.no_local = no_local
         self.retain_as_published = retain_as_published
         self.retain_handling = retain_handling
-        self.identifiers = identifiers  # encoded as properties
+        self.identifiers = identifiers
+        self.properties = identifier_properties(identifiers)  # the same, as they stand in a packet
         self.group = group
         self.plain = not identifiers and not no_local  # a run can be handed on without looking at each message
-
-
-def identifiers_of(identifier: int | None) -> bytes:
-    return b"" if identifier is None else identifier_properties((identifier,))
 
 
 def merged(first: Subscription, second: Subscription) -> Subscription:

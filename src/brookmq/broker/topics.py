@@ -91,7 +91,8 @@ class TopicIndex:
 
     def remove(self, subscription: Subscription) -> None:
         entry = self.find(subscription.filter)
-        if entry is not None and entry.subscriptions.pop(subscription.session, None) is not None:
+        if entry is not None and entry.subscriptions.get(subscription.session) is subscription:
+            del entry.subscriptions[subscription.session]
             self._changed(entry)
             if entry.empty():
                 self._forget(entry.filter)

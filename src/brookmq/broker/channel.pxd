@@ -1,0 +1,62 @@
+cimport cython
+
+from brookmq.base.counters cimport Counters
+from brookmq.broker.dispatch cimport Dispatcher
+from brookmq.broker.inflight cimport OpenIds
+from brookmq.broker.outlet cimport Outlet, Turn
+from brookmq.broker.session cimport Publication, Session
+from brookmq.broker.settings cimport Settings
+from brookmq.broker.topics cimport Audience, TopicIndex
+from brookmq.mqtt.kernel cimport Run, ack_ids, acks, frame
+
+cdef class Channel:
+    cdef public object broker
+    cdef public Turn turn
+    cdef public Settings settings
+    cdef public Counters counters
+    cdef public TopicIndex index
+    cdef public Dispatcher dispatcher
+    cdef public object host
+    cdef public Outlet outlet
+    cdef public str listener
+    cdef public str address
+    cdef public str mount_template
+    cdef public object certificate
+    cdef public object client
+    cdef public Session session
+    cdef public int state
+    cdef public int version
+    cdef public bint version5
+    cdef public bint suspended
+    cdef public bint singly
+    cdef public bint guarded
+    cdef public dict decisions
+    cdef public bytearray partial
+    cdef public Py_ssize_t need
+    cdef public long long bytes_received
+    cdef public double last_seen
+    cdef public double silence_max
+    cdef public double connected_at
+    cdef public int keep_alive
+    cdef public bint clean_start
+    cdef public bytes last_topic
+    cdef public Audience last_audience
+    cdef public dict aliases
+    cdef public bint problem_information
+    cdef public str method
+    cdef public object authentication
+    cdef object __weakref__
+
+    cpdef receive(self, bytes data, double monotonic)
+    @cython.locals(size=Py_ssize_t, pos=Py_ssize_t, singly_until=Py_ssize_t, head=int, kind=int, run=Run, end=Py_ssize_t,
+                   body=Py_ssize_t, taken=int, ids=bytes)
+    cpdef _consume(self, bytes data, double now)
+    @cython.locals(publication=Publication, run=Run, audience=Audience, full=Outlet, session=Session, count=int, qos=int,
+                   counters=Counters, ids=bytes)
+    cpdef int _take_run(self, double now) except -1
+    @cython.locals(topic=bytes, audience=Audience)
+    cpdef Audience _find_audience(self, Run run)
+    @cython.locals(session=Session, count=Py_ssize_t)
+    cpdef bint _take_acks(self, int head, bytes ids, double now) except -1
+    cpdef _take_packet(self, int head, bytes body, double now)
+    cpdef bint overdue(self, double monotonic)

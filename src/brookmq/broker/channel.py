@@ -1,0 +1,424 @@
+"""One connection's protocol state: bytes come in, bytes go to the outlet, decisions go to the broker.
+
+    CONNECTING ──CONNECT accepted──► CONNECTED ──► CLOSED
+         └──AUTH──► AUTHENTICATING ──┘
+
+No socket and no clock: ``receive`` is given bytes and the time. Packets are handled strictly one after the other. A step
+that has to wait (a plugin's answer, a full subscriber) *suspends* the channel: what has come meanwhile stays unread here,
+the host stops reading, and ``resume`` goes on where it stopped. So the order of acknowledgements is the order of arrival.
+
+``_consume`` is the hot loop. It takes runs of PUBLISH packets and runs of acknowledgements as slices; every other packet
+is decoded and handed to the module that handles its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from brookmq.access.points import ClientInfo
+from brookmq.base.counters import Counters
+from brookmq.base.errors import PeerError
+from brookmq.broker import connecting, publishing, requests
+from brookmq.broker.broker import Broker
+from brookmq.broker.dispatch import Dispatcher
+from brookmq.broker.inflight import PUBACK_DUE, PUBCOMP_DUE, OpenIds
+from brookmq.broker.outlet import Outlet, Turn
+from brookmq.broker.session import Publication, Session
+from brookmq.broker.settings import Settings
+from brookmq.broker.topics import Audience, TopicIndex
+from brookmq.mqtt import reasons
+from brookmq.mqtt.codec import PINGRESP_BYTES, encode_connack, encode_disconnect
+from brookmq.mqtt.kernel import Run, ack_ids, acks, frame
+from brookmq.mqtt.properties import Properties
+from brookmq.mqtt.topics import check_name
+
+CONNECTING = 0
+AUTHENTICATING = 1
+CONNECTED = 2
+CLOSED = 3
+
+TAKEN = 0  # the run is with its receivers
+WAIT = 1  # a receiver is full: the run has to wait
+SINGLY = 2  # the run has to take the slow way, packet by packet
+
+DECISIONS_MAX = 1000  # access decisions that a channel remembers; then it asks anew
+
+
+class Host(Protocol):
+    """What carries the channel: a connection of the edge, or a test."""
+
+    def close(self) -> None:
+        """Write what the outlet has, then close."""
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    def watch(self, seconds: float) -> None:
+        """Look in so many seconds whether the peer was heard (``overdue``)."""
+
+    def run(self, awaitable: Awaitable[Any], done: Callable[[Any], None]) -> None:
+        """Wait for something outside, then call ``done`` with the result, or with the exception."""
+
+
+class Channel:
+    """Invariants: ``session`` is there exactly in CONNECTED; ``partial`` holds bytes only while they are not a whole packet
+    or the channel is suspended; a CLOSED channel changes nothing any more."""
+
+    def __init__(self, broker: Broker, host: Host, outlet: Outlet, listener: str, address: str) -> None:
+        self.broker = broker
+        self.settings: Settings = broker.settings
+        self.counters: Counters = broker.counters
+        self.turn: Turn = broker.turn
+        self.index: TopicIndex = broker.index
+        self.dispatcher: Dispatcher = broker.dispatcher
+        self.host = host
+        self.outlet = outlet
+        self.listener = listener
+        self.address = address
+        self.mount_template = ""
+        self.certificate: Any = None
+        self.client: ClientInfo | None = None
+        self.session: Session | None = None
+        self.state = CONNECTING
+        self.version = 0
+        self.version5 = False
+        self.suspended = False
+        self.singly = False  # no runs: a mount point, rewriting or a publish hook looks at each message
+        self.guarded = False  # access hooks are asked for each topic
+        self.decisions: dict[tuple[bytes, int], bool] | None = None
+        self.partial: bytearray | None = None
+        self.need = 0
+        self.bytes_received = 0
+        self.last_seen = 0.0  # monotonic seconds of the last bytes
+        self.silence_max = 0.0  # seconds without a packet after which the peer counts as gone; 0 = never
+        self.connected_at = 0.0
+        self.keep_alive = 0
+        self.clean_start = True
+        self.last_topic = b""
+        self.last_audience: Audience | None = None
+        self.aliases: dict[int, bytes] | None = None  # inbound
+        self.problem_information = True
+        self.method = ""  # of enhanced authentication, "" = none
+        self.authentication: connecting.PendingConnect | None = None
+
+    # -- bytes in
+
+    def receive(self, data: bytes, monotonic: float) -> None:
+        """Bytes have come. Never raises for anything that a peer can send."""
+        self.last_seen = monotonic
+        if self.state == CLOSED:
+            return
+        self.counters.bytes_received += len(data)
+        self.bytes_received += len(data)
+        if self.partial is not None:
+            self.partial += data
+            if self.suspended or len(self.partial) < self.need:
+                return
+            data = bytes(self.partial)
+            self.partial = None
+        elif self.suspended:
+            self.partial = bytearray(data)
+            return
+        try:
+            self._consume(data, monotonic + self.broker.wall)
+        except PeerError as error:
+            self.fail(error)
+
+    def _consume(self, data: bytes, now: float) -> None:
+        size = len(data)
+        pos = 0
+        singly_until = 0
+        while pos < size:
+            head = data[pos]
+            kind = head >> 4
+            if self.state == CONNECTED:
+                if kind == 3:
+                    if pos >= singly_until and not self.singly:
+                        run = self.dispatcher.publication.run
+                        end = run.scan(data, pos, self.version5, self.settings.packet_size_max)
+                        if end > 0:
+                            taken = self._take_run(now)
+                            if taken == TAKEN:
+                                pos = end
+                                continue
+                            if taken == WAIT:
+                                self._keep(data, pos)
+                                return
+                            singly_until = end
+                elif 4 <= kind <= 7:
+                    ids = ack_ids(data, pos)
+                    if ids and self._take_acks(head, ids, now):
+                        pos += 2 * len(ids)
+                        continue
+            body, end = frame(data, pos)
+            if end < 0:
+                raise PeerError(reasons.MALFORMED_PACKET, "the length of a packet has more than four bytes")
+            if end - pos > self.settings.packet_size_max:
+                self.counters.packets_too_large += 1
+                raise PeerError(reasons.PACKET_TOO_LARGE, f"a packet of {end - pos} bytes is over the limit")
+            if end == 0 or end > size:
+                self._check_beginning(head)
+                self.partial = bytearray(data[pos:]) if pos else bytearray(data)
+                self.need = end - pos if end else len(self.partial) + 1
+                return
+            self._take_packet(head, data[body:end], now)
+            pos = end
+            if self.state == CLOSED:
+                return
+            if self.suspended:
+                self._keep(data, pos)
+                return
+
+    def _keep(self, data: bytes, pos: int) -> None:
+        """The channel is suspended: what is not handled yet waits here; it is bounded, since nothing more is read."""
+        rest = bytearray(data[pos:])
+        if self.partial is not None:
+            rest += self.partial
+        self.partial = rest
+        self.need = 0
+
+    def _check_beginning(self, head: int) -> None:
+        """Before CONNECT nothing else is waited for. [MQTT-3.1.0-1]"""
+        if self.state == CONNECTING and head != 0x10:
+            raise PeerError(reasons.PROTOCOL_ERROR, "the first packet is not CONNECT")
+
+    # -- runs
+
+    def _take_run(self, now: float) -> int:
+        publication = self.dispatcher.publication
+        run = publication.run
+        audience = self.last_audience
+        if audience is None or audience.epoch != self.index.epoch or not run.has_topic(self.last_topic):
+            audience = self._find_audience(run)
+            if audience is None:
+                return SINGLY
+        if self.turn.pressed:
+            full = self.dispatcher.full_receiver(audience)
+            if full is not None:
+                self.wait_for(full)
+                return WAIT
+        session = self.session
+        count = run.count
+        qos = run.qos
+        counters = self.counters
+        if qos == 0:
+            counters.publishes_received_qos0 += count
+            ids = b""
+        else:
+            ids = run.ids()
+            if qos == 1:
+                counters.publishes_received_qos1 += count
+            else:
+                if session.open_ids is None:
+                    session.open_ids = OpenIds()
+                if session.open_ids.count + count > self.settings.receive_max or session.open_ids.open(ids) == 0:
+                    return SINGLY
+                counters.publishes_received_qos2 += count
+        counters.publishes_received += count
+        session.received_count += count
+        if audience.targets or audience.groups:
+            publication.topic = audience.topic
+            publication.client_id = session.client_id
+            publication.username = session.username
+            publication.now = now
+            publication.messages = None
+            self.dispatcher.send_run(audience, session)
+        else:
+            counters.publishes_without_receiver += count
+        if qos == 1:
+            self.outlet.put(acks(0x40, ids))
+        elif qos == 2:
+            self.outlet.put(acks(0x50, ids))
+        return TAKEN
+
+    def _find_audience(self, run: Run) -> Audience | None:
+        """Who gets this topic, or None when the messages need a closer look."""
+        if run.qos > self.settings.qos_max or run.topic_size > self.settings.topic_length_max:
+            return None
+        topic = run.topic()
+        if topic.startswith(b"$"):
+            return None
+        if self.guarded and (self.decisions is None or not self.decisions.get((topic, run.qos), False)):
+            return None
+        audience = self.index.audiences.get(topic)
+        if audience is None:
+            check_name(topic, self.settings.topic_levels_max)
+        audience = self.index.audience(topic)
+        self.last_topic = topic
+        self.last_audience = audience
+        return audience
+
+    def _take_acks(self, head: int, ids: bytes, now: float) -> bool:
+        """A run of acknowledgements in their shortest form. False: one of them is not expected, so take them singly."""
+        session = self.session
+        count = len(ids) // 2
+        if head == 0x40:
+            session.acknowledged(ids, PUBACK_DUE)
+        elif head == 0x50:
+            if session.received(ids) != count:
+                return False
+            self.outlet.put(acks(0x62, ids))
+            return True
+        elif head == 0x62:
+            if session.open_ids is None or session.open_ids.release(ids) != count:
+                return False
+            self.outlet.put(acks(0x70, ids))
+            return True
+        elif head == 0x70:
+            session.acknowledged(ids, PUBCOMP_DUE)
+        else:
+            return False  # wrong flags: the codec says so
+        if session.queue is not None or session.to_resend is not None:
+            session.pump(now)
+        return True
+
+    # -- packets
+
+    def _take_packet(self, head: int, body: bytes, now: float) -> None:
+        self.counters.packets_received += 1
+        if self.state != CONNECTED:
+            connecting.take_packet(self, head, body, now)
+            return
+        kind = head >> 4
+        if kind == 3:
+            publishing.take_publish(self, head, body, now)
+        elif head == 0xC0 and not body:
+            self.outlet.put(PINGRESP_BYTES)
+        else:
+            requests.take_packet(self, head, body, now)
+
+    # -- waiting
+
+    def wait_for(self, outlet: Outlet) -> None:
+        """Go on when a full subscriber has room, or has used up its patience."""
+        self.counters.publishers_paused += 1
+        self.suspended = True
+        self.host.pause_reading()
+        outlet.wait(self.resume)
+
+    def suspend(self, awaitable: Awaitable[Any], then: Callable[[Any], None]) -> None:
+        """Wait for an answer from outside; ``then`` gets it, unless the connection has ended meanwhile."""
+        self.suspended = True
+        self.host.pause_reading()
+
+        def done(answer: Any) -> None:
+            if self.state == CLOSED:
+                return
+            try:
+                if isinstance(answer, BaseException):
+                    raise PeerError(reasons.IMPLEMENTATION_SPECIFIC_ERROR, "an internal step failed") from answer
+                then(answer)
+            except PeerError as error:
+                self.fail(error)
+            self.resume()
+
+        self.host.run(awaitable, done)
+
+    def resume(self) -> None:
+        """The step that was waited for is done: handle what has come meanwhile, and read on."""
+        if self.state == CLOSED:
+            return
+        self.suspended = False
+        data = self.partial
+        self.partial = None
+        if data:
+            try:
+                self._consume(bytes(data), self.broker.now)
+            except PeerError as error:
+                self.fail(error)
+        if not self.suspended and self.state != CLOSED:
+            self.host.resume_reading()
+
+    # -- the end
+
+    def fail(self, error: PeerError) -> None:
+        """The peer broke the protocol or a limit: tell it why where the protocol has words for it, and close.
+        [MQTT-4.13.1-1]"""
+        self.counters.protocol_errors += 1
+        if self.state == CONNECTED:
+            self.disconnect(error.reason, str(error))
+            self.ended(True, error.reason)
+        elif self.state != CLOSED:
+            self.refuse(error.reason, str(error))
+
+    def refuse(self, reason: int, message: str = "", properties: Properties | None = None) -> None:
+        """Answer CONNECT with an error and close. Before a CONNECT could be read there is nobody to answer."""
+        if self.version:
+            self.counters.connects_refused += 1
+            if self.version5 and message and self.problem_information:
+                properties = properties or Properties()
+                properties.reason_string = message
+            self.outlet.put(encode_connack(False, reason, properties, self.version))
+        self.state = CLOSED
+        self.host.close()
+
+    def disconnect(self, reason: int, message: str = "") -> None:
+        """Tell the client why (MQTT 5 has words for it) and close; the session is the caller's business."""
+        if self.state != CONNECTED:
+            return
+        self.state = CLOSED
+        self.counters.disconnects_by_server += 1
+        if self.version5:
+            properties = Properties()
+            if message and self.problem_information:
+                properties.reason_string = message  # [MQTT-3.14.2-3] holds: short by construction
+            if reason in (reasons.USE_ANOTHER_SERVER, reasons.SERVER_MOVED) and self.settings.server_reference:
+                properties.server_reference = self.settings.server_reference
+            self.outlet.put(encode_disconnect(reason, properties, 5))
+        self.host.close()
+
+    def end(self, reason: int, message: str = "") -> None:
+        """The server ends this connection: an administrator, a time-out, a shutdown."""
+        if self.state == CONNECTED:
+            self.disconnect(reason, message)
+            self.ended(True, reason)
+        elif self.state != CLOSED:
+            self.state = CLOSED
+            self.host.close()
+
+    def left(self, with_will: bool, reason: int) -> None:
+        """The client said DISCONNECT. [MQTT-3.14.4-1, -2]"""
+        self.state = CLOSED
+        self.host.close()
+        self.ended(with_will, reason)
+
+    def give_up(self) -> None:
+        """The client left before it was connected."""
+        self.state = CLOSED
+        self.host.close()
+
+    def lost(self) -> None:
+        """The transport is gone."""
+        connected = self.state == CONNECTED
+        self.state = CLOSED
+        self.partial = None
+        if connected:
+            self.ended(True, reasons.UNSPECIFIED_ERROR)
+        self.outlet.close()
+
+    def ended(self, with_will: bool, reason: int) -> None:
+        """The session has no connection any more."""
+        session = self.session
+        if session is not None:
+            self.broker.sessions.close(session, self, with_will, reason, self.broker.now)
+
+    def drained(self) -> None:
+        """The outlet is empty again: the session may have more."""
+        session = self.session
+        if session is not None and session.channel is self:
+            session.pump(self.broker.now)
+
+    def overdue(self, monotonic: float) -> bool:
+        """True when the peer has been silent for too long. A peer that we do not read from is not to blame."""
+        return self.silence_max > 0 and not self.suspended and monotonic - self.last_seen > self.silence_max
+
+    def timed_out(self) -> None:
+        """[MQTT-3.1.2-22], [MQTT-3.1.4-5]"""
+        if self.state == CONNECTED:
+            self.counters.keep_alive_timeouts += 1
+            self.end(reasons.KEEP_ALIVE_TIMEOUT)
+        elif self.state != CLOSED:
+            self.counters.connect_timeouts += 1
+            self.end(reasons.UNSPECIFIED_ERROR)

@@ -1,0 +1,239 @@
+"""PUBLISH packets that take the slow way: with properties, retained, duplicates, to ``$`` topics, or looked at by plugins.
+
+The way of such a message: decode, resolve its alias, check, rewrite and mount its topic, ask who may, ask the plugins,
+publish, acknowledge. It may have to wait for an answer in between; the channel handles nothing else meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from brookmq.access.points import Access, ClientInfo, Deny
+from brookmq.base.errors import PeerError
+from brookmq.base.message import Message
+from brookmq.broker.delayed import PREFIX as DELAYED_PREFIX
+from brookmq.broker.inflight import OpenIds
+from brookmq.broker.rewrite import mount
+from brookmq.mqtt import reasons
+from brookmq.mqtt.codec import encode_ack
+from brookmq.mqtt.packet_types import PUBACK, PUBLISH, PUBREC
+from brookmq.mqtt.primitives import Reader
+from brookmq.mqtt.properties import decode_properties, forwardable
+from brookmq.mqtt.topics import check_name
+
+if TYPE_CHECKING:
+    from brookmq.broker.channel import Channel
+
+SYS_PREFIX = b"$SYS/"
+
+
+def take_publish(channel: Channel, head: int, body: bytes, now: float) -> None:
+    """One PUBLISH packet."""
+    settings = channel.settings
+    session = channel.session
+    assert session is not None
+    qos, retain = head >> 1 & 3, bool(head & 1)
+    if qos == 3:
+        raise PeerError(reasons.MALFORMED_PACKET, "PUBLISH: QoS 3 does not exist")  # [MQTT-3.3.1-4]
+    if qos == 0 and head & 8:
+        raise PeerError(reasons.MALFORMED_PACKET, "PUBLISH: DUP is set at QoS 0")  # [MQTT-3.3.1-2]
+    reader = Reader(body, 0, len(body))
+    topic = reader.binary("PUBLISH topic name")
+    packet_id = 0
+    if qos:
+        packet_id = reader.uint16("PUBLISH packet identifier")
+        if packet_id == 0:
+            raise PeerError(reasons.PROTOCOL_ERROR, "PUBLISH: packet identifier 0")  # [MQTT-2.2.1-2]
+    properties, expires_at = b"", 0.0
+    if channel.version5:
+        end = reader.properties_end()
+        start = reader.position
+        properties, expiry, alias, payload_format, identified = forwardable(body, start, end)
+        reader.position = end
+        if identified:
+            raise PeerError(reasons.PROTOCOL_ERROR, "PUBLISH: a client sent a subscription identifier")  # [MQTT-3.3.4-6]
+        if alias is not None or not topic:
+            topic = _resolve_alias(channel, topic, alias)
+        if expiry is not None:
+            expires_at = now + expiry
+        if payload_format and settings.payload_format_check and not _is_text(body[end:]):
+            raise PeerError(reasons.PAYLOAD_FORMAT_INVALID, "PUBLISH: the payload is not the UTF-8 that it says it is")
+        if properties.count(b"\x26") > settings.user_properties_max:
+            _check_user_properties(body, start, end, settings.user_properties_max)
+    check_name(topic, settings.topic_levels_max)
+    if len(topic) > settings.topic_length_max:
+        raise PeerError(reasons.TOPIC_NAME_INVALID, f"PUBLISH: topic longer than {settings.topic_length_max} bytes")
+    if qos > settings.qos_max:
+        raise PeerError(reasons.QOS_NOT_SUPPORTED, f"PUBLISH: QoS {qos} is not supported")  # [MQTT-3.2.2-11]
+    if retain and not settings.retain_available:
+        raise PeerError(reasons.RETAIN_NOT_SUPPORTED, "PUBLISH: retained messages are not supported")  # [MQTT-3.2.2-14]
+    _count(channel, qos)
+    if qos == 2 and not _open(channel, packet_id):
+        channel.counters.publishes_duplicate += 1
+        _acknowledge(channel, qos, packet_id, reasons.SUCCESS)
+        return
+    broker = channel.broker
+    if broker.rewriter.enabled:
+        topic = broker.rewriter.rewrite_publish(topic, session.client_id, session.username)
+    if session.mount:
+        topic = _mounted(session.mount, topic)
+    message = Message(
+        topic, body[reader.position :], qos, retain, properties, expires_at, now, session.client_id, session.username
+    )
+    _judge(channel, message, packet_id, now)
+
+
+def _resolve_alias(channel: Channel, topic: bytes, alias: int | None) -> bytes:
+    """[MQTT-3.3.2-7] to [MQTT-3.3.2-12]"""
+    if alias is None:
+        raise PeerError(reasons.PROTOCOL_ERROR, "PUBLISH: neither a topic nor an alias")
+    if alias > channel.settings.topic_alias_max:
+        raise PeerError(reasons.TOPIC_ALIAS_INVALID, f"PUBLISH: topic alias {alias} is over the maximum")
+    if channel.aliases is None:
+        channel.aliases = {}
+    if topic:
+        channel.aliases[alias] = topic
+        return topic
+    known = channel.aliases.get(alias)
+    if known is None:
+        raise PeerError(reasons.PROTOCOL_ERROR, f"PUBLISH: topic alias {alias} was never set")
+    return known
+
+
+def _is_text(payload: bytes) -> bool:
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _check_user_properties(body: bytes, start: int, end: int, most: int) -> None:
+    if len(decode_properties(body, start, end, PUBLISH).user_properties) > most:
+        raise PeerError(reasons.QUOTA_EXCEEDED, f"PUBLISH: more than {most} user properties")
+
+
+def _mounted(prefix: bytes, topic: bytes) -> bytes:
+    """The mount point stands behind the delay: ``$delayed/5/t`` of a client mounted at ``m/`` goes to ``m/t``."""
+    if topic.startswith(DELAYED_PREFIX):
+        head, _, rest = topic[len(DELAYED_PREFIX) :].partition(b"/")
+        return DELAYED_PREFIX + head + b"/" + mount(prefix, rest)
+    return mount(prefix, topic)
+
+
+def _count(channel: Channel, qos: int) -> None:
+    counters = channel.counters
+    counters.publishes_received += 1
+    if qos == 0:
+        counters.publishes_received_qos0 += 1
+    elif qos == 1:
+        counters.publishes_received_qos1 += 1
+    else:
+        counters.publishes_received_qos2 += 1
+    if channel.session is not None:
+        channel.session.received_count += 1
+
+
+def _open(channel: Channel, packet_id: int) -> bool:
+    """Open an inbound QoS 2 packet id; False when it is open: the message is a repeat. [MQTT-4.3.3-10]"""
+    session = channel.session
+    assert session is not None
+    if session.open_ids is None:
+        session.open_ids = OpenIds()
+    if session.open_ids.is_open(packet_id):
+        return False
+    if session.open_ids.count >= channel.settings.receive_max and channel.version5:
+        raise PeerError(reasons.RECEIVE_MAXIMUM_EXCEEDED, "more unfinished QoS 2 messages than agreed")  # [MQTT-3.3.4-7]
+    session.open_ids.open(packet_id.to_bytes(2, "big"))
+    return True
+
+
+# -- who may, and what the plugins say
+
+
+def _judge(channel: Channel, message: Message, packet_id: int, now: float) -> None:
+    """Ask the access rules and the publish hooks, in place where they can answer in place, else by waiting."""
+    if message.topic.startswith(SYS_PREFIX):
+        _finish(channel, message.qos, packet_id, message, False, now)  # the node alone publishes there
+        return
+    hooks = channel.broker.hooks
+    client = channel.client
+    assert client is not None
+    asks = hooks.authorize and not client.superuser
+    if not asks and not hooks.publish:
+        _finish(channel, message.qos, packet_id, message, True, now)
+        return
+    key = (message.topic, message.qos)
+    known = channel.decisions.get(key) if asks and channel.decisions is not None and not message.retain else None
+    if (asks and known is None and hooks.authorize_waits) or hooks.publish_waits:
+
+        def then(answer: tuple[bool, Message | None]) -> None:
+            allowed, judged = answer
+            _remember(channel, message, allowed)
+            _finish(channel, message.qos, packet_id, judged, allowed, now)
+
+        channel.suspend(_judge_waiting(channel, client, message, bool(asks), known), then)
+        return
+    allowed = True
+    if asks:
+        allowed = known if known is not None else not isinstance(hooks.authorize_now(client, _access(message)), Deny)
+        _remember(channel, message, allowed)
+    judged: Message | None = message
+    if allowed and hooks.publish:
+        judged = hooks.publish_now(client, message)
+    _finish(channel, message.qos, packet_id, judged, allowed, now)
+
+
+async def _judge_waiting(
+    channel: Channel, client: ClientInfo, message: Message, asks: bool, known: bool | None
+) -> tuple[bool, Message | None]:
+    hooks = channel.broker.hooks
+    allowed = True
+    if asks:
+        allowed = known if known is not None else not isinstance(await hooks.run_authorize(client, _access(message)), Deny)
+    if not allowed or not hooks.publish:
+        return allowed, message
+    return True, await hooks.run_publish(client, message)
+
+
+def _access(message: Message) -> Access:
+    return Access("publish", message.topic.decode(), message.qos, message.retain)
+
+
+def _remember(channel: Channel, message: Message, allowed: bool) -> None:
+    """Runs of this topic are decided by this: they are never retained, so a decision about a retained one says nothing."""
+    if message.retain or not channel.guarded:
+        return
+    if channel.decisions is None or len(channel.decisions) >= 1000:
+        channel.decisions = {}
+    channel.decisions[message.topic, message.qos] = allowed
+
+
+def _finish(channel: Channel, qos: int, packet_id: int, message: Message | None, allowed: bool, now: float) -> None:
+    """Publish, then acknowledge: an acknowledgement means that the message is where it has to be. ``qos`` is that of the
+    packet; a plugin may have changed the message's own."""
+    reason = reasons.SUCCESS
+    if not allowed:
+        channel.counters.publishes_denied += 1
+        reason = reasons.NOT_AUTHORIZED
+    elif message is None:
+        channel.counters.dropped_by_hook += 1  # to its publisher it is as good as delivered
+    else:
+        try:
+            if channel.broker.publish(message, channel.session, now) == 0 and channel.version5:
+                reason = reasons.NO_MATCHING_SUBSCRIBERS
+        except PeerError as error:
+            if error.reason not in (reasons.TOPIC_NAME_INVALID, reasons.QUOTA_EXCEEDED):
+                raise
+            reason = error.reason  # this message is refused, the connection goes on
+    _acknowledge(channel, qos, packet_id, reason)
+
+
+def _acknowledge(channel: Channel, qos: int, packet_id: int, reason: int) -> None:
+    """PUBACK or PUBREC; MQTT 3 has no words for a refusal, so it gets the plain one. [MQTT-4.3.2-4], [MQTT-4.3.3-8]"""
+    if qos == 0:
+        return
+    session = channel.session
+    if qos == 2 and reason >= 0x80 and channel.version5 and session is not None and session.open_ids is not None:
+        session.open_ids.release(packet_id.to_bytes(2, "big"))  # refused: the packet id is free again [MQTT-4.3.3-9]
+    channel.outlet.put(encode_ack(PUBACK if qos == 1 else PUBREC, packet_id, reason, None, channel.version))

@@ -1,0 +1,83 @@
+"""Retained messages for new subscriptions: in slices, so that a wildcard over many topics does not stall the loop.
+
+A replay reads the store as it goes, so it never hands out a value that is older than what the subscriber got live. It
+waits while the subscriber is behind: its outlet or its queue is never filled by retained messages alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from brookmq.broker.outlet import Turn
+from brookmq.broker.retained import RetainedScan, RetainedStore
+from brookmq.broker.subscription import Subscription
+
+SLICE = 100  # messages at a time: well below a millisecond
+
+
+class Replay:
+    __slots__ = ("generation", "scan", "subscription")
+
+    def __init__(self, subscription: Subscription, scan: RetainedScan) -> None:
+        self.subscription = subscription
+        self.scan = scan
+        self.generation = subscription.session.generation
+
+    def over(self) -> bool:
+        return self.scan.done or self.subscription.session.generation != self.generation
+
+    def waits(self) -> bool:
+        session = self.subscription.session
+        outlet = session.outlet
+        return bool(session.queue) or (outlet is not None and outlet.size > outlet.high)
+
+    def send(self, now: float) -> None:
+        subscription = self.subscription
+        for message in self.scan.next(SLICE, now):
+            qos = min(message.qos, subscription.qos)
+            subscription.session.send(message, qos, True, subscription.properties, None, now)  # [MQTT-3.3.1-8]
+
+
+class Replays:
+    """All replays under way, each a slice in turn."""
+
+    def __init__(self, store: RetainedStore, turn: Turn) -> None:
+        self.store = store
+        self.turn = turn
+        self.waiting: deque[Replay] = deque()
+        self.scheduled = False
+        self.now = 0.0
+
+    def begin(self, subscription: Subscription, now: float) -> None:
+        if self.store.count == 0:
+            return
+        self.now = now
+        replay = Replay(subscription, self.store.scan(subscription.filter))
+        replay.send(now)
+        if not replay.over():
+            self.waiting.append(replay)
+            self._schedule()
+
+    def step(self, now: float) -> None:
+        """One slice of each replay; called by the node's tick too, for those that had to wait."""
+        self.now = now
+        moved = False
+        for _ in range(len(self.waiting)):
+            replay = self.waiting.popleft()
+            if replay.over():
+                continue
+            if not replay.waits():
+                moved = True
+                replay.send(now)
+            self.waiting.append(replay)
+        if moved:
+            self._schedule()
+
+    def _schedule(self) -> None:
+        if not self.scheduled:
+            self.scheduled = True
+            self.turn.call_soon(self._run)
+
+    def _run(self) -> None:
+        self.scheduled = False
+        self.step(self.now)

@@ -1,0 +1,128 @@
+"""Subscriptions coming and going: plain, shared and exclusive ones, with their limits and reason codes.
+
+A client's filter and the filter in the topic index may differ (rewriting, mount point, ``$share/``, ``$exclusive/``):
+``session.subscriptions`` has the client's words as keys, the index has what was made of them.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from brookmq.base.counters import Counters
+from brookmq.base.errors import PeerError
+from brookmq.broker.session import Session
+from brookmq.broker.settings import Settings
+from brookmq.broker.shared import SharedGroup
+from brookmq.broker.subscription import Subscription
+from brookmq.broker.topics import TopicIndex
+from brookmq.mqtt import reasons
+from brookmq.mqtt.topics import check_filter, has_wildcard, parse_subscription
+
+EXCLUSIVE = "$exclusive/"
+
+
+class Subscriptions:
+    """Invariant: ``count`` is the number of subscriptions of all sessions; ``exclusive`` has the holder of each filter."""
+
+    def __init__(self, settings: Settings, index: TopicIndex, counters: Counters, random: Random) -> None:
+        self.settings = settings
+        self.index = index
+        self.counters = counters
+        self.random = random
+        self.count = 0
+        self.shared_count = 0
+        self.exclusive: dict[bytes, Session] = {}
+
+    def check(self, filter: str) -> None:
+        """Raise PeerError with the reason code for the SUBACK when a filter can't be granted."""
+        parsed = parse_subscription(filter)
+        plain = parsed.filter
+        if plain.startswith(EXCLUSIVE) and self.settings.exclusive_enable:
+            plain = plain[len(EXCLUSIVE) :]
+        check_filter(plain)
+        if plain.count("/") >= self.settings.topic_levels_max or len(plain) > self.settings.topic_length_max:
+            raise PeerError(reasons.TOPIC_FILTER_INVALID, "the topic filter is too long or has too many levels")
+        if not self.settings.wildcard_available and has_wildcard(plain):
+            raise PeerError(reasons.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED, "wildcard subscriptions are switched off")
+        if parsed.group is not None and not self.settings.shared_available:
+            raise PeerError(reasons.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED, "shared subscriptions are switched off")
+
+    def add(
+        self,
+        session: Session,
+        filter: str,
+        qos: int,
+        no_local: bool,
+        retain_as_published: bool,
+        retain_handling: int,
+        identifiers: tuple[int, ...],
+    ) -> tuple[Subscription, bool]:
+        """Grant a checked filter; says whether it is new for the session. [MQTT-3.8.4-3]"""
+        old = session.subscriptions.get(filter)
+        if old is None and len(session.subscriptions) >= self.settings.subscriptions_max:
+            raise PeerError(reasons.QUOTA_EXCEEDED, "the client has as many subscriptions as it may have")
+        parsed = parse_subscription(filter)
+        group: SharedGroup | None = None
+        plain = parsed.filter
+        exclusive = plain.startswith(EXCLUSIVE) and self.settings.exclusive_enable
+        if exclusive:
+            plain = plain[len(EXCLUSIVE) :]
+        indexed = session.mount + plain.encode()
+        if exclusive and self.exclusive.setdefault(indexed, session) is not session:
+            raise PeerError(reasons.QUOTA_EXCEEDED, "another client holds this exclusive subscription")
+        if parsed.group is not None:
+            group = self._group(parsed.group, indexed)
+        subscription = Subscription(
+            session, indexed, qos, no_local, retain_as_published, retain_handling, identifiers, group
+        )
+        if old is not None:
+            self._take_out(session, old)
+        session.subscriptions[filter] = subscription
+        if group is not None:
+            group.add(subscription)
+            self.index.add_group(group)
+            self.shared_count += 1
+        else:
+            self.index.add(subscription)
+        self.count += 1
+        self.counters.subscribes += 1
+        return subscription, old is None
+
+    def _group(self, name: str, filter: bytes) -> SharedGroup:
+        group = self.index.group(name, filter)
+        if group is None:
+            strategy = self.settings.shared_strategies.get(name, self.settings.shared_strategy)
+            group = SharedGroup(name, filter.decode(), strategy, self.random)
+        return group
+
+    def remove(self, session: Session, filter: str) -> bool:
+        """End one subscription; False when there is none. [MQTT-3.10.4-1]"""
+        subscription = session.subscriptions.pop(filter, None)
+        if subscription is None:
+            return False
+        self._take_out(session, subscription)
+        if filter.startswith(EXCLUSIVE) and self.exclusive.get(subscription.filter) is session:
+            del self.exclusive[subscription.filter]
+        if subscription.group is None and (filter.startswith(EXCLUSIVE) or subscription.filter in self.exclusive):
+            for other in session.subscriptions.values():  # the client may have the same filter the other way too
+                if other.filter == subscription.filter and other.group is None:
+                    self.index.add(other)
+        return True
+
+    def remove_all(self, session: Session) -> None:
+        for filter in [*session.subscriptions]:
+            subscription = session.subscriptions.pop(filter)
+            self._take_out(session, subscription)
+            if filter.startswith(EXCLUSIVE) and self.exclusive.get(subscription.filter) is session:
+                del self.exclusive[subscription.filter]
+
+    def _take_out(self, session: Session, subscription: Subscription) -> None:
+        self.count -= 1
+        group = subscription.group
+        if group is None:
+            self.index.remove(subscription)
+            return
+        self.shared_count -= 1
+        group.remove(subscription)
+        if not group.members:
+            self.index.remove_group(group)

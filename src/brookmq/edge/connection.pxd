@@ -1,0 +1,14 @@
+from brookmq.broker.channel cimport Channel
+from brookmq.broker.outlet cimport Outlet
+
+cdef class Connection:
+    cdef public object hub
+    cdef public object context
+    cdef public object peer
+    cdef public object transport
+    cdef public Channel channel
+    cdef public Outlet outlet
+    cdef public bint closing
+    cdef public double closing_at
+    cdef public long long slot
+    cdef object __weakref__

@@ -1,0 +1,102 @@
+"""What all connections of a node share: the broker, the turn, the watch over silence, the tasks that wait for plugins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Any
+
+from brookmq.base.counters import Counters
+from brookmq.broker.broker import Broker
+from brookmq.broker.channel import CLOSED
+from brookmq.edge.connection import Connection
+from brookmq.edge.context import ListenerContext
+from brookmq.edge.watch import Watch
+from brookmq.mqtt import reasons
+
+CLOSE_SECONDS_MAX = 5.0  # how long a peer may take to read the last bytes before it is cut off
+SLICE = 500  # connections closed in one turn of the loop
+
+
+class Hub:
+    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+        self.broker = broker
+        self.turn = broker.turn
+        self.settings = broker.settings
+        self.counters: Counters = broker.counters
+        self.loop = loop
+        self.connections: set[Connection] = set()
+        self.watch = Watch()
+        self.tasks: set[asyncio.Future[Any]] = set()
+        self.empty = asyncio.Event()
+        self.empty.set()
+
+    def make_connection(self, context: ListenerContext) -> Connection:
+        return Connection(self, context)
+
+    def opened(self, connection: Connection) -> None:
+        self.connections.add(connection)
+        self.empty.clear()
+        self.counters.connections_opened += 1
+        self.watch.look_again(connection, monotonic() + self.settings.connect_timeout)
+
+    def lost(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self.counters.connections_closed += 1
+        if not self.connections:
+            self.empty.set()
+
+    def closing(self, connection: Connection) -> None:
+        self.watch.look_again(connection, connection.closing_at + CLOSE_SECONDS_MAX)
+
+    def run(self, awaitable: Awaitable[Any], done: Callable[[Any], None]) -> None:
+        """Wait for something in a task of its own, then call ``done`` with the result or the exception."""
+        task = asyncio.ensure_future(awaitable)
+        self.tasks.add(task)
+
+        def ended(task: asyncio.Future[Any]) -> None:
+            self.tasks.discard(task)
+            if not task.cancelled():
+                error = task.exception()
+                done(error if error is not None else task.result())
+
+        task.add_done_callback(ended)
+
+    def tick(self, now: float) -> None:
+        """End connections that were silent for too long. [MQTT-3.1.2-22]"""
+        for connection in self.watch.due(now):
+            self._look_at(connection, now)
+
+    def _look_at(self, connection: Connection, now: float) -> None:
+        if connection not in self.connections:
+            return
+        channel = connection.channel
+        if connection.closing:
+            if now - connection.closing_at >= CLOSE_SECONDS_MAX:
+                connection.abort()
+            else:
+                self.watch.look_again(connection, connection.closing_at + CLOSE_SECONDS_MAX)
+        elif channel is not None and channel.state != CLOSED:
+            if channel.overdue(now):
+                channel.timed_out()
+            elif channel.silence_max > 0:
+                # one that is suspended is looked at again after a whole interval
+                since = now if channel.suspended else channel.last_seen
+                self.watch.look_again(connection, since + channel.silence_max)
+
+    async def close_all(self, drain_seconds: float) -> None:
+        """Tell every client that the server goes, in slices, and wait for the connections to end."""
+        for number, connection in enumerate([*self.connections]):
+            if connection.channel is not None:
+                connection.channel.end(reasons.SERVER_SHUTTING_DOWN)
+            if number % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+        try:
+            await asyncio.wait_for(self.empty.wait(), drain_seconds)
+        except TimeoutError:
+            for connection in [*self.connections]:
+                connection.abort()
+            await asyncio.wait_for(self.empty.wait(), drain_seconds)
+        for task in [*self.tasks]:
+            task.cancel()

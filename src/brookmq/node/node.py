@@ -1,0 +1,138 @@
+"""One node: what runs in its process, from the first socket to the last flush.
+
+Start: sockets are bound before anything else, so that a port in use is an error and not a surprise; plugins run before
+the first client can come; then listeners and HTTP open, and the ready line is printed.
+Stop: no new connections, every client is told (0x8B), HTTP last of all that is seen from outside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import time
+
+from brookmq.access.plugins import Plugins
+from brookmq.base.alarms import Alarms
+from brookmq.base.config import Config, unprotected
+from brookmq.base.message import Message
+from brookmq.broker.delivering import DeliverHooks
+from brookmq.edge.hub import Hub
+from brookmq.edge.listeners import Listeners
+from brookmq.edge.open_files import OpenFiles, raise_open_files
+from brookmq.node.sys_topics import SysTopics
+from brookmq.node.view import View
+from brookmq.node.wiring import broker_of
+
+TICK_SECONDS = 0.1
+GC_THRESHOLDS = (50_000, 20, 100)  # a collection looks at what is new; a full one over a large table stalls the loop
+
+log = logging.getLogger("brookmq.node")
+
+
+class Node:
+    def __init__(self, config: Config, loop: asyncio.AbstractEventLoop) -> None:
+        self.config = config
+        self.loop = loop
+        self.alarms = Alarms()
+        self.started_at = time.time()
+        self.open_files: OpenFiles = raise_open_files(config.edge.open_files or None)
+        self.broker = broker_of(config, self.alarms, loop)
+        self.hub = Hub(self.broker, loop)
+        self.listeners = Listeners(
+            config.listeners,
+            self.hub.make_connection,
+            self.broker.counters,
+            loop,
+            connections_fit=self.open_files.connections,
+            connect_seconds=float(config.mqtt.connect_timeout),
+        )
+        self.plugins = Plugins(
+            config.node.name,
+            self.broker.hooks,
+            self.alarms,
+            self._publish,
+            enabled=config.plugins.enabled,
+            required=config.plugins.required,
+            settings=config.plugins.settings,
+        )
+        self.view = View(self)
+        self.http_address = ""
+        self.loop_lag = 0.0
+        self.ready = False
+        self.why_not_ready = "the node is starting"
+        self._http: object = None
+        self._ticking: asyncio.TimerHandle | None = None
+        self._tick_due = loop.time()
+        self._sys_topics = SysTopics(self.broker, self.view) if config.sys_topics.enable else None
+
+    async def start(self) -> None:
+        self.listeners.bind()
+        try:
+            await self.plugins.start()
+            for error in unprotected(self.config, authenticator=bool(self.broker.hooks.authenticate)):
+                raise error
+            self.broker.intercept = DeliverHooks(self.broker.hooks, self.hub.run, self.broker.counters)
+            self._tick()
+            if self.config.http.enable:
+                await self._start_http()
+            await self.listeners.start()
+        except BaseException:
+            await self.stop()
+            raise
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
+        self.ready = True
+        log.info("%s", self.open_files)
+
+    async def _start_http(self) -> None:
+        from brookmq.ops.server import HttpServer
+
+        host, port = self.config.http.address
+        server = HttpServer(self.view, host, port)
+        self.http_address = await server.start()
+        self._http = server
+
+    async def stop(self) -> None:
+        """Everything in order; each step has a bound."""
+        self.ready = False
+        self.why_not_ready = "the node is stopping"
+        self.broker.accepting = False
+        self.listeners.stop_accepting()
+        await self.hub.close_all(float(self.config.edge.drain_time))
+        self.listeners.close()
+        await self.plugins.stop()
+        await self.broker.hooks.stop()
+        if self._ticking is not None:
+            self._ticking.cancel()
+        if self._http is not None:
+            await self._http.stop()  # type: ignore[attr-defined]  # HttpServer, imported only where it is used
+
+    def ready_line(self) -> str:
+        addresses = "".join(f" {name}={','.join(found)}" for name, found in self.listeners.addresses().items())
+        http = f" http={self.http_address}" if self.http_address else ""
+        return f"brookmq ready name={self.config.node.name}{addresses}{http}"
+
+    def reload(self) -> None:
+        """Certificates again; what can't be read stays as it was."""
+        errors = self.listeners.reload()
+        for error in errors:
+            log.error("certificates not reloaded: %s", error)
+        if not errors:
+            log.info("certificates reloaded")
+
+    def _tick(self) -> None:
+        began = self.loop.time()
+        monotonic = time.monotonic()
+        now = time.time()
+        self.broker.tick(now, monotonic)
+        self.hub.tick(monotonic)
+        if self._sys_topics is not None:
+            self._sys_topics.tick(now, float(self.config.sys_topics.interval))
+        self.loop_lag = max(began - self._tick_due, self.loop_lag * 0.9)  # the latest peak, fading in seconds
+        self._tick_due = began + TICK_SECONDS
+        self._ticking = self.loop.call_at(self._tick_due, self._tick)
+
+    async def _publish(self, message: Message) -> None:
+        self.broker.publish(message, None, time.time())

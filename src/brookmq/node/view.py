@@ -1,0 +1,304 @@
+"""What operations see of this node: the interface of ``ops.view`` answered from the broker's tables."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from heapq import nlargest
+from typing import TYPE_CHECKING
+
+from brookmq import __version__, _pure
+from brookmq.base import logs
+from brookmq.base.errors import PeerError
+from brookmq.base.message import Message
+from brookmq.broker.channel import Channel
+from brookmq.broker.session import Session
+from brookmq.broker.topics import Entry, Node
+from brookmq.mqtt import reasons
+from brookmq.mqtt.properties import Properties
+from brookmq.ops.paging import Listing
+from brookmq.ops.view import (
+    AlarmInfo,
+    ClientDetail,
+    ClientInfo,
+    ListenerInfo,
+    LogLevel,
+    NodeInfo,
+    Page,
+    PublishRequest,
+    PublishResult,
+    RetainedInfo,
+    RetainedMessage,
+    SubscriptionInfo,
+    TopicInfo,
+)
+
+if TYPE_CHECKING:
+    from brookmq.node.node import Node as RunningNode
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+SEPARATOR = "\x00"  # stands in no client id and no filter [MQTT-1.5.4-2]
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+class View:
+    def __init__(self, node: RunningNode) -> None:
+        self._node = node
+        self._broker = node.broker
+        self._most = 0
+        self._compiled = "plain" not in _pure.form()
+        sessions = self._broker.sessions.by_client_id
+        self._clients = Listing(lambda: [sessions], self._client_info)
+        self._subscriptions = Listing(self._subscription_keys, self._subscription_info)
+        self._topics = Listing(lambda: [self._filters()], self._topic_info)
+
+    # -- the node
+
+    def info(self) -> NodeInfo:
+        node = self._node
+        listeners = tuple(
+            ListenerInfo(
+                listener.context.name,
+                listener.context.kind,
+                ",".join(listener.addresses),
+                listener.context.connections,
+                node.config.listeners[listener.context.name].connections_max,
+            )
+            for listener in node.listeners
+        )
+        return NodeInfo(
+            node.config.node.name,
+            node.config.node.role,
+            __version__,
+            self._compiled,
+            _moment(node.started_at),
+            time.time() - node.started_at,
+            node.open_files.limit,
+            node.open_files.connections,
+            listeners,
+        )
+
+    def ready(self) -> tuple[bool, str]:
+        return (True, "") if self._node.ready else (False, self._node.why_not_ready)
+
+    def counters(self) -> Mapping[str, int]:
+        return self._broker.counters.as_dict()
+
+    def gauges(self) -> Mapping[str, float]:
+        broker = self._broker
+        connected = broker.sessions.connected_count
+        self._most = max(self._most, connected)
+        return {
+            "connections": float(connected),
+            "connections_most": float(self._most),
+            "transports": float(len(self._node.hub.connections)),
+            "sessions": float(len(broker.sessions.by_client_id)),
+            "subscriptions": float(broker.subscriptions.count),
+            "shared_subscriptions": float(broker.subscriptions.shared_count),
+            "filters": float(broker.index.entry_count),
+            "topics_cached": float(len(broker.index.audiences)),
+            "retained": float(broker.retained.count),
+            "retained_bytes": float(broker.retained.bytes),
+            "delayed": float(broker.delayed.count),
+            "publishers_waiting_for": float(len(broker.turn.pressed)),
+            "loop_lag_s": self._node.loop_lag,
+            "resident_memory_bytes": float(_resident_bytes()),
+        }
+
+    def alarms(self) -> Sequence[AlarmInfo]:
+        return [AlarmInfo(alarm.name, alarm.message, _moment(alarm.activated_at)) for alarm in self._node.alarms.active()]
+
+    def log_level(self) -> LogLevel:
+        return logs.level()
+
+    def set_log_level(self, level: LogLevel) -> None:
+        logs.set_level(level)
+
+    # -- clients
+
+    def _client_info(self, client_id: str) -> ClientInfo | None:
+        session = self._broker.sessions.by_client_id.get(client_id)
+        return None if session is None else ClientInfo(**_client_fields(session))
+
+    def recent_clients(self, limit: int) -> Sequence[ClientInfo]:
+        channels = [c.channel for c in self._node.hub.connections if c.channel is not None and c.channel.session is not None]
+        newest = nlargest(limit, channels, key=lambda channel: channel.connected_at)
+        return [ClientInfo(**_client_fields(channel.session)) for channel in newest if channel.session is not None]
+
+    async def clients(
+        self, after: str, limit: int, *, search: str = "", connected: bool | None = None
+    ) -> Page[ClientInfo]:
+        wanted = search.casefold()
+
+        def matches(row: ClientInfo) -> bool:
+            if connected is not None and row.connected != connected:
+                return False
+            return wanted in row.client_id.casefold() or wanted in (row.username or "").casefold()
+
+        return await self._clients.page(after, limit, matches)
+
+    async def client(self, client_id: str) -> ClientDetail | None:
+        session = self._broker.sessions.by_client_id.get(client_id)
+        if session is None:
+            return None
+        channel = session.channel
+        return ClientDetail(
+            **_client_fields(session),
+            queued_bytes=session.queue_bytes,
+            messages_received=session.received_count,
+            messages_sent=session.sent_count,
+            messages_dropped=session.dropped_count,
+            bytes_received=channel.bytes_received if isinstance(channel, Channel) else 0,
+            bytes_sent=channel.outlet.bytes_sent if isinstance(channel, Channel) else 0,
+        )
+
+    async def kick(self, client_id: str) -> bool:
+        sessions = self._broker.sessions
+        session = sessions.by_client_id.get(client_id)
+        if session is None:
+            return False
+        channel = session.channel
+        if isinstance(channel, Channel):
+            channel.end(reasons.ADMINISTRATIVE_ACTION)
+        if sessions.by_client_id.get(client_id) is session:
+            sessions.end(session, reasons.ADMINISTRATIVE_ACTION, time.time())
+        return True
+
+    # -- subscriptions and topics
+
+    def _subscription_keys(self) -> Iterable[Iterable[str]]:
+        for client_id, session in [*self._broker.sessions.by_client_id.items()]:
+            if session.subscriptions:
+                yield [client_id + SEPARATOR + filter for filter in session.subscriptions]
+
+    def _subscription_info(self, key: str) -> SubscriptionInfo | None:
+        client_id, _, filter = key.partition(SEPARATOR)
+        session = self._broker.sessions.by_client_id.get(client_id)
+        subscription = None if session is None else session.subscriptions.get(filter)
+        if subscription is None:
+            return None
+        return SubscriptionInfo(
+            client_id,
+            filter,
+            subscription.qos,
+            subscription.no_local,
+            subscription.retain_as_published,
+            subscription.retain_handling,
+            subscription.identifiers[0] if subscription.identifiers else None,
+        )
+
+    async def subscriptions(
+        self, after: str, limit: int, *, client_id: str | None = None, topic_filter: str | None = None
+    ) -> Page[SubscriptionInfo]:
+        if client_id is not None:
+            session = self._broker.sessions.by_client_id.get(client_id)
+            filters = sorted(() if session is None else session.subscriptions)
+            keys = [client_id + SEPARATOR + filter for filter in filters if topic_filter in (None, filter)]
+            keys = [key for key in keys if key > after]
+            rows = [row for key in keys[:limit] if (row := self._subscription_info(key)) is not None]
+            return Page(rows, keys[limit - 1] if len(keys) > limit else None)
+        return await self._subscriptions.page(
+            after, limit, None if topic_filter is None else lambda row: row.filter == topic_filter
+        )
+
+    def _filters(self) -> Iterable[str]:
+        index = self._broker.index
+        for filter in [*index.exact]:
+            yield filter.decode()
+        stack: list[Node] = [index.root]
+        while stack:
+            node = stack.pop()
+            for entry in (node.here, node.below):
+                if entry is not None:
+                    yield entry.filter.decode()
+            stack.extend(node.children.values())
+            if node.plus is not None:
+                stack.append(node.plus)
+
+    def _topic_info(self, filter: str) -> TopicInfo | None:
+        entry = self._broker.index.find(filter.encode())
+        return None if entry is None else TopicInfo(filter, _subscribers(entry))
+
+    async def topics(self, after: str, limit: int, *, match: str | None = None) -> Page[TopicInfo]:
+        if match is None:
+            return await self._topics.page(after, limit)
+        entries = sorted(self._broker.index.match(match.encode()), key=lambda entry: entry.filter)
+        rows = [TopicInfo(entry.filter.decode(), _subscribers(entry)) for entry in entries]
+        rows = [row for row in rows if row.filter > after]
+        return Page(rows[:limit], rows[limit - 1].filter if len(rows) > limit else None)
+
+    # -- messages
+
+    async def retained(self, after: str, limit: int, *, match: str | None = None) -> Page[RetainedInfo]:
+        wanted = None if match is None else match.encode()
+        messages, following = self._broker.retained.page(after.encode(), limit, wanted, time.time())
+        rows = [_retained_info(message) for message in messages]
+        return Page(rows, None if following is None else following.decode())
+
+    async def retained_message(self, topic: str) -> RetainedMessage | None:
+        message = self._broker.retained.get(topic.encode(), time.time())
+        if message is None:
+            return None
+        info = _retained_info(message)
+        return RetainedMessage(
+            info.topic, info.qos, info.payload_bytes, info.stored_at, info.expires_at, message.payload
+        )
+
+    async def delete_retained(self, topic: str) -> bool:
+        return self._broker.retained.delete(topic.encode())
+
+    async def publish(self, request: PublishRequest) -> PublishResult:
+        now = time.time()
+        given = request.properties
+        properties = Properties()
+        properties.payload_format_indicator = given.payload_format
+        properties.content_type = given.content_type
+        properties.response_topic = given.response_topic
+        properties.correlation_data = given.correlation_data
+        properties.user_properties = given.user
+        expires_at = 0.0 if given.message_expiry_s is None else now + given.message_expiry_s
+        topic = request.topic.encode()
+        if topic.startswith(b"$SYS/"):
+            raise PeerError(reasons.NOT_AUTHORIZED, "$SYS topics are the node's own")
+        message = Message(topic, request.payload, request.qos, request.retain, properties.forwardable(), expires_at, now)
+        return PublishResult(self._broker.publish(message, None, now))
+
+
+def _client_fields(session: Session) -> dict[str, object]:
+    channel = session.channel
+    live = channel if isinstance(channel, Channel) else None
+    return {
+        "client_id": session.client_id,
+        "connected": live is not None,
+        "address": None if live is None else live.address,
+        "listener": None if live is None else live.listener,
+        "protocol_version": session.version,
+        "username": session.username,
+        "keep_alive_s": 0 if live is None else live.keep_alive,
+        "clean_start": live is None or live.clean_start,
+        "session_expiry_s": int(session.expiry),
+        "connected_at": None if live is None else _moment(live.connected_at),
+        "disconnected_at": _moment(session.disconnected_at) if session.disconnected_at and live is None else None,
+        "subscriptions": len(session.subscriptions),
+        "queued": len(session.queue or ()),
+        "in_flight": 0 if session.window is None else session.window.count,
+    }
+
+
+def _subscribers(entry: Entry) -> int:
+    return len(entry.subscriptions) + sum(len(group.members) for group in entry.groups.values())
+
+
+def _retained_info(message: Message) -> RetainedInfo:
+    expires = _moment(message.expires_at) if message.expires_at else None
+    return RetainedInfo(message.topic.decode(), message.qos, len(message.payload), _moment(message.published_at), expires)
+
+
+def _resident_bytes() -> int:
+    with open("/proc/self/statm", "rb") as file:
+        return int(file.read().split()[1]) * PAGE_BYTES
