@@ -129,7 +129,11 @@ class Client:
             self.fail(ConnectionResetError("closed by the broker"))
             return False
         before = self.inbox.received
-        answers = self.inbox.feed(buffer, start + length, now)
+        try:
+            answers = self.inbox.feed(buffer, start + length, now)
+        except ValueError as error:
+            self.fail(ConnectionAbortedError(f"the broker sent {error}"))
+            return False
         if answers is not None:
             self.write(answers)
         if self.receiving is not None:
