@@ -47,6 +47,16 @@ def test_an_empty_table_is_one_empty_page() -> None:
     assert asyncio.run(listing_of([]).page("", 10)) == Page([], None)
 
 
+def test_parts_may_be_many_and_small_or_read_on_the_way() -> None:
+    keys = [f"{number:05}" for number in range(3000)]
+    small: Listing[str] = Listing(lambda: ([key] for key in keys), lambda key: key)
+    generated: Listing[str] = Listing(lambda: [(key for key in keys)], lambda key: key)
+    for listing in (small, generated):
+        page = asyncio.run(listing.page("00010", 5))
+        assert page.items == keys[11:16]
+        assert len(listing._snapshot or ()) == 1
+
+
 def test_rows_that_are_gone_are_left_out() -> None:
     table = {"a": 1, "b": 2, "c": 3}
     listing: Listing[int] = Listing(lambda: (table,), table.get)

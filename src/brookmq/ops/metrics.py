@@ -16,17 +16,22 @@ from brookmq.ops.view import NodeInfo, NodeView
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 GAUGE_HELP: Mapping[str, str] = {
-    "connections": "Open MQTT connections",
+    "connections": "Clients that are connected",
+    "connections_most": "The most clients that were connected at a time",
+    "transports": "Open transport connections, before and after their CONNECT",
     "sessions": "Sessions, connected or not",
     "subscriptions": "Subscriptions of all sessions",
-    "retained_messages": "Topics with a retained message",
+    "shared_subscriptions": "Subscriptions to shared groups",
+    "filters": "Distinct topic filters in use",
+    "retained": "Topics with a retained message",
     "retained_bytes": "Bytes of retained messages",
-    "delayed_messages": "Messages waiting for their delay to pass",
+    "delayed": "Messages waiting for their delay to pass",
     "topics_cached": "Topics whose receivers are remembered",
-    "loop_lag_s": "How late the event loop ran a timer, at worst in the last second",
+    "publishers_waiting_for": "Connections that are full, so that publishers wait for them",
+    "loop_lag_s": "How late the event loop ran a timer: the latest peak, fading within seconds",
     "resident_memory_bytes": "Resident memory of the node",
 }
-"""The gauges that the overview page knows; a node may have more."""
+"""What the gauges mean; one that is not here is described by its name."""
 
 _UNITS = {"_s": "_seconds", "_ms": "_milliseconds"}
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 from time import monotonic
 from typing import Generic
 
@@ -37,8 +37,9 @@ SNAPSHOT_AGE_MAX_S = 30.0
 class Listing(Generic[Row]):
     """The rows of one table in the order of their keys.
 
-    ``parts`` gives the table's keys as one or more iterables (a dict is one; a table kept in parts has several).
-    ``row`` makes the row of a key, or ``None`` when it is gone by now.
+    ``parts`` gives the table's keys as one or more iterables. A container (a dict, a list) is copied in one go; a
+    generator is read in slices, and has to bear that the table changes in between. ``row`` makes the row of a key, or
+    ``None`` when it is gone by now.
     """
 
     def __init__(self, parts: Callable[[], Iterable[Iterable[str]]], row: Callable[[str], Row | None]) -> None:
@@ -86,13 +87,16 @@ class Listing(Generic[Row]):
 
 async def _sorted_parts(parts: Iterable[Iterable[str]]) -> list[list[str]]:
     sorted_parts: list[list[str]] = []
-    for part in parts:
-        keys = list(part)
-        for start in range(0, len(keys), PART_KEYS):
-            sorted_parts.append(sorted(keys[start : start + PART_KEYS]))
-            if start:
-                await asyncio.sleep(0)
+    keys = chain.from_iterable(map(_steady, parts))
+    while part := sorted(islice(keys, PART_KEYS)):
+        sorted_parts.append(part)
+        await asyncio.sleep(0)
     return sorted_parts
+
+
+def _steady(part: Iterable[str]) -> Iterable[str]:
+    """Keys that can be read in slices: of a container, which may change in between, those that it has now."""
+    return list(part) if isinstance(part, Collection) else part
 
 
 def _following(sorted_parts: list[list[str]], after: str) -> Iterator[str]:

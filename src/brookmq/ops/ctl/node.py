@@ -68,7 +68,7 @@ def _facts(
         facts["connections"] = f"{connections} ({info['connections_fit']} fit)"
         facts |= {name: int(gauges.get(name, 0)) for name in ("sessions", "subscriptions")}
         retained_bytes = size(gauges.get("retained_bytes", 0))
-        facts["retained"] = f"{int(gauges.get('retained_messages', 0))} ({retained_bytes})"
+        facts["retained"] = f"{int(gauges.get('retained', 0))} ({retained_bytes})"
         facts["messages/s"] = f"{rates['messages_in']:.0f} in, {rates['messages_out']:.0f} out"
         facts["bytes/s"] = f"{size(rates['bytes_in'])} in, {size(rates['bytes_out'])} out"
         facts["dropped"] = f"{now['totals']['dropped']} since the start"
