@@ -134,6 +134,7 @@ class Broker:
     def unsubscribe(self, session: Session, filter: str) -> bool:
         if self.rewriter.enabled:
             filter = self.rewriter.rewrite_filter(filter, session.client_id, session.username)
+        self.replays.stop(session.subscriptions.get(filter))
         return self.subscriptions.remove(session, filter)
 
     def auto_subscribe(self, session: Session, now: float) -> None:

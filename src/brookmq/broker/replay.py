@@ -58,6 +58,12 @@ class Replays:
             self.waiting.append(replay)
             self._schedule()
 
+    def stop(self, subscription: Subscription | None) -> None:
+        """The subscription ends: nothing more of its replay is sent. [MQTT-3.10.4-2]"""
+        for replay in self.waiting:
+            if replay.subscription is subscription:
+                replay.scan.done = True
+
     def step(self, now: float) -> None:
         """One slice of each replay; called by the node's tick too, for those that had to wait."""
         self.now = now

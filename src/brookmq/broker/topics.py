@@ -213,7 +213,7 @@ class TopicIndex:
         if audience.epoch < 0 or missed > len(self.changes):
             return False
         for i in range(1, missed + 1):
-            if matches(self.changes[-i], audience.topic):
+            if matches(self.changes[len(self.changes) - i], audience.topic):  # compiled, -i does not count from the end
                 return False
         audience.epoch = self.epoch
         return True
