@@ -74,7 +74,9 @@ def raw(request: pytest.FixtureRequest) -> Iterator[ClientMaker]:
 def client(raw: ClientMaker) -> ClientMaker:
     """Opens connections with CONNECT and CONNACK done: `client(5, clean=False, …)`."""
 
-    def make(version: int = 5, client_id: str | bytes | None = None, *, to: Broker | None = None, **fields: Any) -> Client:
+    def make(
+        version: int = 5, client_id: str | bytes | None = None, *, to: Broker | None = None, **fields: Any
+    ) -> Client:
         return raw(version, to=to).connect(client_id, **fields)
 
     return make

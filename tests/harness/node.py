@@ -27,7 +27,7 @@ class Broker(Protocol):
     websocket: Address | None
 
 
-class NotReady(AssertionError):
+class NotReadyError(AssertionError):
     """A node that did not come up; the message has its log."""
 
 
@@ -38,7 +38,7 @@ def parse_address(text: str) -> Address:
 
 
 class Node:
-    """One `brookmq start`. Give `config` as the text of a TOML file, `program` to start something else than the command.
+    """One `brookmq start`; `config` is the text of a TOML file, `program` replaces the command.
 
     A configuration with listeners of its own keeps them; else there is one for TCP on a free port.
     """
@@ -96,7 +96,7 @@ class Node:
         finally:
             timer.cancel()
         self.process.wait()
-        raise NotReady(f"exit code {self.process.returncode}, log:\n{self.log()}")
+        raise NotReadyError(f"exit code {self.process.returncode}, log:\n{self.log()}")
 
     def log(self) -> str:
         """What the node has logged so far."""

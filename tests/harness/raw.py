@@ -36,15 +36,15 @@ def unique(prefix: str = "t") -> str:
     return f"{prefix}{_run}{next(_counter)}"
 
 
-class Closed(AssertionError):
+class ClosedError(AssertionError):
     """The node closed the connection while a packet was expected."""
 
 
-class Silence(AssertionError):
+class SilenceError(AssertionError):
     """The deadline passed while a packet or the end of the connection was expected."""
 
 
-class Unexpected(AssertionError):
+class UnexpectedError(AssertionError):
     """The node sent another packet than the expected one."""
 
 
@@ -104,7 +104,7 @@ class Client:
         """The next packet, which must be of this type."""
         got = self.receive(timeout)
         if got.kind is not kind:
-            raise Unexpected(f"expected {kind.name}, got {got}")
+            raise UnexpectedError(f"expected {kind.name}, got {got}")
         return got
 
     def await_(self, kind: Kind, packet_id: int | None = None) -> Packet:
@@ -114,7 +114,7 @@ class Client:
             if got.kind is kind and packet_id in (None, got.packet_id):
                 return got
             if got.kind is not Kind.PUBLISH:
-                raise Unexpected(f"expected {kind.name} {packet_id or ''}, got {got}")
+                raise UnexpectedError(f"expected {kind.name} {packet_id or ''}, got {got}")
             self._early.append(got)
 
     def expect_nothing(self) -> None:
@@ -132,14 +132,14 @@ class Client:
         """The node ends the connection; on MQTT 5, if `reasons` are given, with a DISCONNECT of one of them before."""
         try:
             got = self.receive(timeout)
-        except Closed:
+        except ClosedError:
             if reasons and self.version == 5 and not LENIENT:
                 raise
             return
         if got.kind is not Kind.DISCONNECT:
-            raise Unexpected(f"expected the end of the connection, got {got}")
+            raise UnexpectedError(f"expected the end of the connection, got {got}")
         if reasons and got.reason not in reasons and not LENIENT:
-            raise Unexpected(f"expected DISCONNECT with {[hex(r) for r in reasons]}, got {got.reason:#x}: {got}")
+            raise UnexpectedError(f"expected DISCONNECT with {[hex(r) for r in reasons]}, got {got.reason:#x}: {got}")
         self._expect_end(timeout)
 
     def expect_refused(self, *reasons: int, or_silence: bool = False, timeout: float = DEADLINE) -> Packet | None:
@@ -149,12 +149,12 @@ class Client:
         """
         try:
             got = self.expect(Kind.CONNACK, timeout)
-        except Closed:
+        except ClosedError:
             if reasons and not or_silence and not LENIENT:
                 raise
             return None
         if not LENIENT and got.reason not in reasons:
-            raise Unexpected(f"expected CONNACK with {[hex(r) for r in reasons]}, got {got.reason:#x}: {got}")
+            raise UnexpectedError(f"expected CONNACK with {[hex(r) for r in reasons]}, got {got.reason:#x}: {got}")
         assert got.reason, "the CONNECT was accepted"
         assert not got.session_present  # [MQTT-3.2.2-6], [MQTT-3.2.2-4] of 3.1.1
         self._expect_end(timeout)
@@ -167,7 +167,7 @@ class Client:
             try:
                 data = self.stream.receive(max(until - time.monotonic(), 0.001))
             except TimeoutError:
-                raise Silence(f"not closed within {timeout} s; bytes: {self._buffer.hex() or 'none'}") from None
+                raise SilenceError(f"not closed within {timeout} s; bytes: {self._buffer.hex() or 'none'}") from None
             except ConnectionResetError:
                 data = b""
             self._ended = not data
@@ -177,9 +177,9 @@ class Client:
     def _expect_end(self, timeout: float) -> None:
         try:
             got = self._read(timeout)
-        except Closed:
+        except ClosedError:
             return
-        raise Unexpected(f"expected the end of the connection, got {got}")
+        raise UnexpectedError(f"expected the end of the connection, got {got}")
 
     def _read(self, timeout: float) -> Packet:
         until = time.monotonic() + timeout
@@ -188,11 +188,13 @@ class Client:
             if taken is not None:
                 return taken
             if self._ended:
-                raise Closed(f"the node closed the connection; unread bytes: {self._buffer.hex() or 'none'}")
+                raise ClosedError(f"the node closed the connection; unread bytes: {self._buffer.hex() or 'none'}")
             try:
                 data = self.stream.receive(max(until - time.monotonic(), 0.001))
             except TimeoutError:
-                raise Silence(f"nothing within {timeout} s; unread bytes: {self._buffer.hex() or 'none'}") from None
+                raise SilenceError(
+                    f"nothing within {timeout} s; unread bytes: {self._buffer.hex() or 'none'}"
+                ) from None
             except ConnectionResetError:
                 data = b""
             self._ended = not data
@@ -204,7 +206,9 @@ class Client:
             length |= (self._buffer[at] & 0x7F) << shift
             shift += 7
             if self._buffer[at] < 0x80:
-                assert self._buffer[at] or at == 1, "a Remaining Length that is longer than it must be"  # [MQTT-1.5.5-1]
+                assert self._buffer[at] or at == 1, (
+                    "a Remaining Length that is longer than it must be"
+                )  # [MQTT-1.5.5-1]
                 end = at + 1 + length
                 if len(self._buffer) < end:
                     return None
@@ -228,7 +232,9 @@ class Client:
         """A packet id that this connection has not used yet."""
         return next(self._ids)
 
-    def subscribe(self, *filters: Text | tuple[Text, int], qos: int = 0, props: Properties = (), **options: Any) -> Packet:
+    def subscribe(
+        self, *filters: Text | tuple[Text, int], qos: int = 0, props: Properties = (), **options: Any
+    ) -> Packet:
         """SUBSCRIBE and its SUBACK; a filter alone has `qos` and `options`."""
         pairs = [
             name if isinstance(name, tuple) else (name, wire.options(qos, **options) if self.version == 5 else qos)
@@ -250,9 +256,7 @@ class Client:
         """PUBLISH until the node has it: a PINGRESP, a PUBACK or a PUBCOMP later. Gives the PUBACK or PUBREC."""
         packet_id = self.next_id() if qos else None
         self.send(
-            wire.publish(
-                topic, payload, version=self.version, qos=qos, packet_id=packet_id, retain=retain, props=props
-            )
+            wire.publish(topic, payload, version=self.version, qos=qos, packet_id=packet_id, retain=retain, props=props)
         )
         if packet_id is None:
             self.sync()
@@ -290,7 +294,7 @@ class Client:
         """Read until the node closes; gives what came."""
         seen = list(self._early)
         self._early.clear()
-        with contextlib.suppress(Closed):
+        with contextlib.suppress(ClosedError):
             while True:
                 seen.append(self._read(DEADLINE))
         return seen

@@ -1,7 +1,8 @@
 """The strict reader of what a node sends: every packet that a test receives is checked against the specification.
 
-A node that sends a reserved flag, a property that does not belong to the packet, a reason code that the packet does not
-have, a length that is not minimal or text that is not UTF-8 fails the test that received it, whatever it was looking for.
+A node that sends a reserved flag, a property that does not belong to the packet, a reason code that the packet does
+not have, a length that is not minimal or text that is not UTF-8 fails the test that received it, whatever it was
+looking for.
 """
 
 from __future__ import annotations
@@ -58,14 +59,14 @@ PROPERTIES: dict[Kind, set[Property]] = {
 MAY_REPEAT = {Property.USER_PROPERTY, Property.SUBSCRIPTION_ID}
 
 
-class Malformed(AssertionError):
+class MalformedError(AssertionError):
     """The node sent something that the specification does not allow."""
 
 
 def require(condition: object, why: str) -> None:
     """Fail with `why`; a function, since these checks must not vanish under -O."""
     if not condition:
-        raise Malformed(why)
+        raise MalformedError(why)
 
 
 @dataclass
@@ -127,7 +128,7 @@ class Fields:
             if byte < 0x80:
                 require(byte or not place, "a Variable Byte Integer that is longer than it must be")  # [MQTT-1.5.5-1]
                 return value
-        raise Malformed("a Variable Byte Integer of more than four bytes")
+        raise MalformedError("a Variable Byte Integer of more than four bytes")
 
     def binary(self) -> bytes:
         return self.take(self.number(2))
@@ -137,7 +138,7 @@ class Fields:
         try:
             value = raw.decode()
         except UnicodeDecodeError as error:
-            raise Malformed(f"text that is not UTF-8: {raw.hex()}") from error  # [MQTT-1.5.4-1]
+            raise MalformedError(f"text that is not UTF-8: {raw.hex()}") from error  # [MQTT-1.5.4-1]
         require("\0" not in value, "text with U+0000")  # [MQTT-1.5.4-2]
         return value
 

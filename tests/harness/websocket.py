@@ -13,7 +13,7 @@ CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455 section 1.3
 
 
-class Refused(AssertionError):
+class RefusedError(AssertionError):
     """The node did not switch to WebSocket; the message is its HTTP answer."""
 
 
@@ -28,7 +28,8 @@ class WebSocketStream(Stream):
         offer = f"Sec-WebSocket-Protocol: {subprotocols}\r\n" if subprotocols is not None else ""
         self.socket.sendall(
             f"GET {path} HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\nUpgrade: websocket\r\n"
-            f"Connection: Upgrade\r\nSec-WebSocket-Key: {key.decode()}\r\nSec-WebSocket-Version: 13\r\n{offer}\r\n".encode()
+            f"Connection: Upgrade\r\nSec-WebSocket-Key: {key.decode()}\r\n"
+            f"Sec-WebSocket-Version: 13\r\n{offer}\r\n".encode()
         )
         self.headers = self._read_answer()
         accept = base64.b64encode(hashlib.sha1(key + MAGIC).digest()).decode()
@@ -39,13 +40,13 @@ class WebSocketStream(Stream):
         while b"\r\n\r\n" not in self._input:
             data = super().receive(DEADLINE)
             if not data:
-                raise Refused(f"closed after {bytes(self._input)!r}")
+                raise RefusedError(f"closed after {bytes(self._input)!r}")
             self._input += data
         head, _, rest = bytes(self._input).partition(b"\r\n\r\n")
         self._input = bytearray(rest)
         status, *lines = head.decode("latin-1").split("\r\n")
         if " 101 " not in status + " ":
-            raise Refused(status)
+            raise RefusedError(status)
         return {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
     def frame(self, opcode: int, data: bytes = b"", *, final: bool = True) -> None:

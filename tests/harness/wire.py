@@ -1,7 +1,8 @@
 """MQTT packets as bytes, written by hand for tests.
 
-Nothing here comes from `brookmq.mqtt`: a mistake in the node's codec must not hide behind the same mistake in the tests.
-The builders let a test write any nonsense (that is what they are for). The decoder in `tests.harness.received` is strict.
+Nothing here comes from `brookmq.mqtt`: a mistake in the node's codec must not hide behind the same mistake in the
+tests. The builders let a test write any nonsense, that is what they are for; the decoder in `tests.harness.received`
+is strict.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 
 class Kind(IntEnum):
@@ -217,6 +219,12 @@ def auth(reason: int | None = None, props: Properties | None = None, flags: int 
 PINGREQ = packet(Kind.PINGREQ, 0)
 
 
-def options(qos: int = 0, *, no_local: bool = False, retain_as_published: bool = False, retain_handling: int = 0) -> int:
+def options(
+    qos: int = 0, *, no_local: bool = False, retain_as_published: bool = False, retain_handling: int = 0
+) -> int:
     """The subscription options byte of MQTT 5 (section 3.8.3.1)."""
     return qos | (0x04 if no_local else 0) | (0x08 if retain_as_published else 0) | retain_handling << 4
+
+
+# the fields of a CONNECT whose session is to be kept, in every version
+KEPT: dict[str, Any] = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}

@@ -63,7 +63,9 @@ def test_ill_formed_topic_ends_the_connection(client: ClientMaker, version: int,
     ids=["content-type", "response-topic", "user-property-name", "user-property-value"],
 )
 @mqtt5("1.5.4-1", "1.5.4-2", "1.5.7-1", "3.3.2-13", "3.3.2-19")
-def test_ill_formed_text_in_a_property_ends_the_connection(client: ClientMaker, prop: Property | str, bad: bytes) -> None:
+def test_ill_formed_text_in_a_property_ends_the_connection(
+    client: ClientMaker, prop: Property | str, bad: bytes
+) -> None:
     if isinstance(prop, Property):
         props: wire.Properties = [(prop, bad)]
     else:
@@ -135,7 +137,6 @@ def test_a_length_that_is_longer_than_needed_is_malformed(client: ClientMaker, p
 @mqtt311("4.8.0-1")
 def test_a_length_of_five_bytes_is_malformed(client: ClientMaker, version: int) -> None:
     client(version).send(b"\x30\xff\xff\xff\xff\x01").expect_closed(MALFORMED)
-
 
 
 @both

@@ -9,16 +9,16 @@ import pytest
 from tests.harness import wire
 from tests.harness.fixtures import ClientMaker
 from tests.harness.raw import Client, unique
-from tests.harness.wire import Property, Will
+from tests.harness.wire import KEPT, Property, Will
 from tests.spec.marks import both, every_qos, mqtt5, mqtt311
 
 PROTOCOL_ERROR, WITH_WILL = 0x82, 0x04
 
 
-def watch(client: ClientMaker, topic: str, version: int = 5, **options: bool) -> Client:
+def watch(client: ClientMaker, topic: str, version: int = 5) -> Client:
     """A client that sees the will, with the QoS and the retain flag with which it was published."""
     watcher = client(version)
-    watcher.subscribe(topic, qos=2, **options)
+    watcher.subscribe(topic, qos=2)
     return watcher
 
 
@@ -92,12 +92,11 @@ def test_disconnect_with_will_publishes_it(client: ClientMaker) -> None:
 def test_a_will_is_published_once(client: ClientMaker, version: int) -> None:
     topic = unique()
     watcher = watch(client, topic, version)
-    kept = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}
-    first = client(version, will=Will(topic), **kept)
+    first = client(version, will=Will(topic), **KEPT)
     first.drop()
     assert watcher.take().payload == b"will"
-    client(version, first.client_id, **kept).drop()  # the session is the same, without a will this time
-    client(version, first.client_id, will=Will(topic, b"second"), **kept).drop()
+    client(version, first.client_id, **KEPT).drop()  # the session is the same, without a will this time
+    client(version, first.client_id, will=Will(topic, b"second"), **KEPT).drop()
     assert watcher.take().payload == b"second"
 
 

@@ -9,11 +9,10 @@ import pytest
 from tests.harness import wire
 from tests.harness.fixtures import ClientMaker, NodeMaker
 from tests.harness.raw import unique
-from tests.harness.wire import Kind, Property, Will
+from tests.harness.wire import KEPT, Kind, Property, Will
 from tests.spec.marks import both, mqtt5, mqtt311
 
 MALFORMED, PROTOCOL_ERROR = 0x81, 0x82
-KEPT = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}
 
 
 @both
@@ -136,7 +135,9 @@ def test_a_node_without_retained_messages(client: ClientMaker, raw: ClientMaker,
 @mqtt5("3.1.3-8", "3.2.2-7")
 @mqtt311("3.1.3-9", "3.2.2-5")
 @both
-def test_a_client_id_that_the_node_refuses(client: ClientMaker, raw: ClientMaker, make_node: NodeMaker, version: int) -> None:
+def test_a_client_id_that_the_node_refuses(
+    client: ClientMaker, raw: ClientMaker, make_node: NodeMaker, version: int
+) -> None:
     short = make_node("[mqtt]\nclient_id_length_max = 23\n")
     client(version, "a" * 23, to=short).expect_nothing()
     raw(version, to=short).send(wire.connect("a" * 24, version=version)).expect_refused(0x85 if version == 5 else 2)

@@ -9,11 +9,11 @@ import pytest
 from tests.harness import wire
 from tests.harness.fixtures import ClientMaker
 from tests.harness.raw import unique
-from tests.harness.wire import PINGREQ, Kind, Property
+from tests.harness.received import Packet
+from tests.harness.wire import KEPT, PINGREQ, Kind, Property
 from tests.spec.marks import acknowledged_qos, both, every_qos, mqtt5, mqtt311
 
 MALFORMED, PROTOCOL_ERROR, TOPIC_INVALID, RECEIVE_MAXIMUM, ALIAS_INVALID = 0x81, 0x82, 0x90, 0x93, 0x94
-KEPT = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}
 
 
 # -- fixed header ------------------------------------------------------------------------------------------------
@@ -80,7 +80,9 @@ def test_wildcards_in_a_topic_name_end_the_connection(client: ClientMaker, versi
 @mqtt5("4.7.3-1")
 @mqtt311("4.7.3-1")
 def test_an_empty_topic_name_ends_the_connection(client: ClientMaker, version: int) -> None:
-    client(version).send(wire.publish("", b"x", version=version)).expect_closed(MALFORMED, PROTOCOL_ERROR, TOPIC_INVALID)
+    client(version).send(wire.publish("", b"x", version=version)).expect_closed(
+        MALFORMED, PROTOCOL_ERROR, TOPIC_INVALID
+    )
 
 
 @both
@@ -188,7 +190,7 @@ def test_properties_are_left_out_for_older_clients(client: ClientMaker) -> None:
     topic = unique()
     old = client(4)
     old.subscribe(topic, qos=2)
-    props = [(Property.USER_PROPERTY, ("a", "b")), (Property.CONTENT_TYPE, "x")]
+    props: wire.Properties = [(Property.USER_PROPERTY, ("a", "b")), (Property.CONTENT_TYPE, "x")]
     client().publish(topic, b"payload", qos=2, props=props)
     assert old.take().payload == b"payload"
 
@@ -288,7 +290,7 @@ def test_overlapping_subscriptions_deliver_with_the_highest_qos(client: ClientMa
     subscriber.subscribe((f"{base}/#", 0), (f"{base}/+", 2), (f"{base}/a", 1))
     publisher.publish(f"{base}/a", b"x", qos=2)
     publisher.publish(f"{base}/end/end", b"end", qos=2)
-    got = []
+    got: list[Packet] = []
     while not got or got[-1].payload != b"end":
         got.append(subscriber.take())
     assert max(one.qos for one in got[:-1]) == 2

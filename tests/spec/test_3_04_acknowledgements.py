@@ -75,7 +75,7 @@ def test_every_form_of_a_clients_acknowledgement_is_taken(client: ClientMaker, f
         publisher.publish(topic, b"x", qos=qos)
 
     def answer(kind: Kind, packet_id: int) -> None:
-        explained = [(Property.REASON_STRING, "so"), (Property.USER_PROPERTY, ("a", "b"))]
+        explained: wire.Properties = [(Property.REASON_STRING, "so"), (Property.USER_PROPERTY, ("a", "b"))]
         arguments: dict[str, tuple[int | None, wire.Properties | None]] = {
             "short": (None, None),
             "reason": (0, None),

@@ -7,7 +7,7 @@ import pytest
 from tests.harness import wire
 from tests.harness.fixtures import ClientMaker, NodeMaker
 from tests.harness.raw import unique
-from tests.harness.wire import Kind, Property
+from tests.harness.wire import KEPT, Kind, Property
 from tests.spec.marks import both, every_qos, mqtt5, mqtt311
 
 MALFORMED, PROTOCOL_ERROR, FILTER_INVALID = 0x81, 0x82, 0x8F
@@ -75,11 +75,10 @@ def test_no_local_keeps_a_clients_messages_from_itself(client: ClientMaker, qos:
 @mqtt5("3.8.3-3")
 def test_no_local_holds_for_the_client_id_not_the_connection(client: ClientMaker) -> None:
     topic = unique()
-    kept = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}
-    talker = client(**kept)
+    talker = client(**KEPT)
     talker.subscribe(topic, qos=1, no_local=True)
     talker.disconnect()
-    again = client(5, talker.client_id, **kept)
+    again = client(5, talker.client_id, **KEPT)
     again.publish(topic, b"x", qos=1)
     again.expect_nothing()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.harness import wire
 from tests.harness.fixtures import ClientMaker
 from tests.harness.raw import unique
-from tests.harness.wire import Kind, Property
+from tests.harness.wire import KEPT, Kind, Property
 from tests.spec.marks import acknowledged_qos, both, mqtt5, mqtt311
 
 MALFORMED, PROTOCOL_ERROR, NO_SUBSCRIPTION = 0x81, 0x82, 0x11
@@ -61,14 +61,13 @@ def test_a_wildcard_subscription_ends_alone(client: ClientMaker, version: int) -
 @mqtt311("3.10.4-3")
 def test_a_delivery_that_has_begun_is_completed(client: ClientMaker, version: int, qos: int) -> None:
     topic = unique()
-    kept = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}
-    subscriber = client(version, **kept)
+    subscriber = client(version, **KEPT)
     subscriber.subscribe(topic, qos=2)
     client(version).publish(topic, b"x", qos=qos)
     begun = subscriber.expect(Kind.PUBLISH)
     subscriber.unsubscribe(topic)
     subscriber.drop()
-    back = client(version, subscriber.client_id, **kept)
+    back = client(version, subscriber.client_id, **KEPT)
     again = back.take()  # sent again, and the QoS 2 exchange goes on to its end
     assert (again.packet_id, again.payload, again.dup) == (begun.packet_id, b"x", True)
 
@@ -99,10 +98,9 @@ def test_unsuback_stays_within_the_maximum_packet_size(client: ClientMaker) -> N
 @mqtt311("3.10.4-1")
 def test_an_unsubscribed_session_stays_so(client: ClientMaker, version: int) -> None:
     topic = unique()
-    kept = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}
-    subscriber = client(version, **kept)
+    subscriber = client(version, **KEPT)
     subscriber.subscribe(topic, qos=1)
     subscriber.unsubscribe(topic)
     subscriber.disconnect()
     client(version).publish(topic, b"x", qos=1)
-    client(version, subscriber.client_id, **kept).expect_nothing()
+    client(version, subscriber.client_id, **KEPT).expect_nothing()

@@ -7,7 +7,7 @@ import pytest
 from tests.harness import wire
 from tests.harness.fixtures import ClientMaker, NodeMaker
 from tests.harness.raw import unique
-from tests.harness.wire import PINGREQ, Kind, Property
+from tests.harness.wire import KEPT, PINGREQ, Kind, Property
 from tests.spec.marks import both, mqtt5, mqtt311
 
 MALFORMED, PROTOCOL_ERROR, SHUTTING_DOWN = 0x81, 0x82, 0x8B
@@ -55,13 +55,12 @@ def test_a_reason_code_that_disconnect_does_not_have_is_answered_with_one(client
 
 @mqtt5("3.1.2-23", "4.1.0-2")
 def test_disconnect_can_change_the_session_expiry(client: ClientMaker) -> None:
-    kept = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}
-    first = client(**kept)
+    first = client(**KEPT)
     first.disconnect(0, [(Property.SESSION_EXPIRY, 0)])
-    second = client(5, first.client_id, **kept)
+    second = client(5, first.client_id, **KEPT)
     assert not second.connack.session_present
     second.disconnect(0, [(Property.SESSION_EXPIRY, 60)])
-    assert client(5, first.client_id, **kept).connack.session_present
+    assert client(5, first.client_id, **KEPT).connack.session_present
 
 
 BREACHES = {

@@ -150,7 +150,7 @@ def test_a_reason_code_that_auth_does_not_have_ends_the_connection(authenticated
 def test_auth_stays_within_the_maximum_packet_size(asking: Node, raw: ClientMaker) -> None:
     maximum = len(METHOD) + 20
     small = raw(to=asking)
-    props = [(Property.AUTH_METHOD, METHOD), (Property.MAXIMUM_PACKET_SIZE, maximum)]
+    props: wire.Properties = [(Property.AUTH_METHOD, METHOD), (Property.MAXIMUM_PACKET_SIZE, maximum)]
     small.send(wire.connect(unique(), props=props))
     assert small.expect(Kind.AUTH).size <= maximum
 

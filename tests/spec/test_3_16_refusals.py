@@ -65,9 +65,7 @@ def test_a_refusal_is_explained_only_within_the_maximum_packet_size(
 @pytest.mark.parametrize("qos", [0, 1, 2])
 @mqtt5("3.4.2-1", "3.5.2-1", "3.3.4-1")
 @mqtt311("3.3.5-2")
-def test_a_forbidden_message_goes_nowhere(
-    guarded: Node, client: ClientMaker, version: int, qos: int
-) -> None:
+def test_a_forbidden_message_goes_nowhere(guarded: Node, client: ClientMaker, version: int, qos: int) -> None:
     base = unique()
     watcher, publisher = client(version, to=guarded), client(version, to=guarded)
     watcher.subscribe(f"{base}/#")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.harness import wire
 from tests.harness.fixtures import ClientMaker
 from tests.harness.raw import unique
-from tests.harness.wire import PINGREQ, Kind, Property
+from tests.harness.wire import KEPT, PINGREQ, Kind
 from tests.spec.marks import both, mqtt5, mqtt311
 
 MALFORMED, PROTOCOL_ERROR = 0x81, 0x82
 
-BREACHES = {
+BREACHES: dict[str, tuple[Callable[[int], bytes], set[int]]] = {
     "qos3": (lambda version: wire.publish("a", version=version, qos=3, packet_id=1), {MALFORMED}),
     "reserved-flag": (lambda version: wire.packet(Kind.PINGREQ, 1), {MALFORMED}),
     "type-0": (lambda version: b"\0\0", {MALFORMED, PROTOCOL_ERROR}),
@@ -52,12 +54,11 @@ def test_nothing_after_a_breach_is_handled(client: ClientMaker, version: int, br
 @mqtt311("4.8.0-1")
 def test_a_breach_leaves_the_session_as_it_was(client: ClientMaker, version: int) -> None:
     topic = unique()
-    kept = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}
-    bad = client(version, **kept)
+    bad = client(version, **KEPT)
     bad.subscribe(topic, qos=1)
     bad.send(b"\x30\xff\xff\xff\xff\x01").expect_closed(MALFORMED)
     client(version).publish(topic, b"x", qos=1)
-    assert client(version, bad.client_id, **kept).take().payload == b"x"
+    assert client(version, bad.client_id, **KEPT).take().payload == b"x"
 
 
 @both

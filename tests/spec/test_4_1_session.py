@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import pytest
 
 from tests.harness import wire
 from tests.harness.fixtures import ClientMaker
 from tests.harness.raw import unique
-from tests.harness.wire import Kind, Property
+from tests.harness.wire import KEPT, Kind, Property
 from tests.spec.marks import acknowledged_qos, both, mqtt5, mqtt311
-
-KEPT: dict[str, Any] = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}
 
 
 @both

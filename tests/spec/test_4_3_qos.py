@@ -9,7 +9,7 @@ import pytest
 from tests.harness import wire
 from tests.harness.fixtures import ClientMaker
 from tests.harness.raw import unique
-from tests.harness.wire import PINGREQ, Kind, Property
+from tests.harness.wire import KEPT, PINGREQ, Kind, Property
 from tests.spec.marks import both, every_qos, mqtt5, mqtt311
 
 
@@ -173,8 +173,7 @@ def test_pubrel_follows_the_order_of_pubrec(client: ClientMaker, version: int) -
 @mqtt311("4.6.0-1", "4.6.0-6")
 def test_messages_sent_again_keep_their_order_before_newer_ones(client: ClientMaker, version: int, qos: int) -> None:
     topic = unique()
-    kept = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}
-    lost, publisher = client(version, **kept), client(version)
+    lost, publisher = client(version, **KEPT), client(version)
     lost.subscribe(topic, qos=2)
     for number in range(5):
         publisher.publish(topic, b"%d" % number, qos=qos)
@@ -183,7 +182,7 @@ def test_messages_sent_again_keep_their_order_before_newer_ones(client: ClientMa
     lost.drop()
     for number in range(5, 10):
         publisher.publish(topic, b"%d" % number, qos=qos)
-    back = client(version, lost.client_id, **kept)
+    back = client(version, lost.client_id, **KEPT)
     assert back.take_payloads(10) == [b"%d" % number for number in range(10)]
 
 
@@ -199,9 +198,7 @@ def test_packet_ids_in_use_are_skipped_when_the_numbers_wrap(client: ClientMaker
     used = {held}
     batch = 500
     for start in range(0, 66_000, batch):
-        publisher.send(
-            *(wire.publish(topic, version=version, qos=1, packet_id=number + 1) for number in range(batch))
-        )
+        publisher.send(*(wire.publish(topic, version=version, qos=1, packet_id=number + 1) for number in range(batch)))
         for _ in range(batch):
             publisher.expect(Kind.PUBACK)
         got = [subscriber.take().packet_id for _ in range(batch)]

@@ -8,10 +8,8 @@ from tests.harness import wire
 from tests.harness.fixtures import ClientMaker
 from tests.harness.raw import Client, unique
 from tests.harness.received import Packet
-from tests.harness.wire import PINGREQ, Kind, Property
+from tests.harness.wire import KEPT, PINGREQ, Kind, Property
 from tests.spec.marks import every_qos, mqtt5
-
-KEPT = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30)]}
 
 
 def members(client: ClientMaker, topic: str, count: int = 2, qos: int = 2, **fields: object) -> list[Client]:
@@ -64,7 +62,9 @@ def test_the_granted_qos_of_the_member_counts(client: ClientMaker, granted: int)
     assert receiver(group)[1].qos == granted
 
 
-@pytest.mark.parametrize("name", ["$share//a", "$share/", "$share/g", "$share/g/", "$share/g+/a", "$share/#/a", "$share/g#/a"])
+@pytest.mark.parametrize(
+    "name", ["$share//a", "$share/", "$share/g", "$share/g/", "$share/g+/a", "$share/#/a", "$share/g#/a"]
+)
 @mqtt5("4.8.2-1", "4.8.2-2")
 def test_a_shared_filter_needs_a_name_and_a_filter(client: ClientMaker, name: str) -> None:
     answer = client().send(wire.subscribe(1, [(name, 0)])).receive()
