@@ -135,6 +135,14 @@ def test_a_reader_stays_within_its_end() -> None:
         Reader(data, 5, 7).finish()
 
 
+def test_a_set_of_properties_stays_within_the_packet() -> None:
+    assert reader(b"\x02ab").properties_end() == 3
+    with pytest.raises(PacketError, match="properties: 2 of 3 bytes"):
+        reader(b"\x03ab").properties_end()
+    with pytest.raises(PacketError, match="properties: 1 of 2 bytes"):
+        Reader(b"\x02ab", 0, 2).properties_end()
+
+
 def test_the_rest_is_taken_once() -> None:
     source = Reader(b"abcdef", 2, 5)
     assert source.rest() == b"cde"

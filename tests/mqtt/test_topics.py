@@ -113,6 +113,12 @@ def test_what_is_no_shared_filter(bad: str) -> None:
     assert caught.value.reason == TOPIC_FILTER_INVALID
 
 
+@pytest.mark.parametrize("bad", ["$share/g", "$share/g/"])
+def test_a_share_name_alone_is_told_so(bad: str) -> None:
+    with pytest.raises(PacketError, match="nothing behind the share name"):
+        parse_subscription(bad)
+
+
 @pytest.mark.parametrize("plain", ["$share", "$shared/g/a", "$SHARE/g/a", "share/g/a", "/$share/g/a"])
 def test_what_only_looks_shared(plain: str) -> None:
     assert parse_subscription(plain) == ParsedFilter(FilterKind.PLAIN, None, plain)

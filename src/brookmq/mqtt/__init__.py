@@ -1,1 +1,1 @@
-"""MQTT itself: packets, properties, reason codes, topic names and filters. Bytes in, values out; no socket, no clock."""
+"""MQTT itself: packets, properties, reason codes, topics. Bytes in, values out; no socket, no clock."""
