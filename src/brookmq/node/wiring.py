@@ -82,7 +82,7 @@ def broker_of(config: Config, alarms: Alarms, loop: asyncio.AbstractEventLoop) -
         hooks,
         Authentication(hooks, True if config.access.anonymous else None),
         RetainedStore(retained.count_max, retained.bytes_max, retained.payload_max),
-        DelayedMessages(config.delayed.count_max, int(config.delayed.delay_max)),
+        DelayedMessages(config.delayed.count_max, int(config.delayed.delay_max), config.delayed.bytes_max),
         TopicRewriter([RewriteRule(rule.action, rule.filter, rule.pattern, rule.target) for rule in config.rewrite]),
         SystemRandom(),
     )
