@@ -1,8 +1,8 @@
 """Compiles the hot modules with Cython; everything else about the project stands in pyproject.toml.
 
 A module is compiled when it is a ``.pyx``, or a ``.py`` with a ``.pxd`` of the same name beside it: nothing has to be
-listed here. Every extension is optional: where there is no C compiler the plain ``.py`` files run, more slowly, and
-``brookmq --version`` says so. A mistake in the source is not optional: Cython stops the build.
+listed here. Where there is no C compiler the plain ``.py`` files run, more slowly, and ``brookmq --version`` says so. A
+mistake in the source is something else: there Cython stops the build.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import os
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError, CCompilerError
 
 SOURCE = Path("src")
 
@@ -34,7 +36,7 @@ def hot_modules() -> list[Path]:
 
 def extension(path: Path) -> Extension:
     name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-    return Extension(name, [str(path)], extra_compile_args=["-O3", "-g0", "-w"], optional=True)
+    return Extension(name, [str(path)], extra_compile_args=["-O3", "-g0", "-w"])
 
 
 def extensions() -> list[Extension]:
@@ -53,7 +55,31 @@ def extensions() -> list[Extension]:
         nthreads=threads,
         quiet=True,
     )
+    for each in compiled:
+        each.optional = True  # here, and not when it is made: Cython does not carry it over to what it returns
     return compiled
 
 
-setup(ext_modules=extensions(), options={"build_ext": {"parallel": 2}})
+class AllOrNothing(build_ext):
+    """Compiled modules know each other's structures: one of them left plain, or left over, would not fit the rest."""
+
+    def build_extensions(self) -> None:
+        self.failed: list[str] = []
+        super().build_extensions()
+        if not self.failed:
+            return
+        for each in self.extensions:
+            Path(self.get_ext_fullpath(each.name)).unlink(missing_ok=True)
+            (SOURCE / self.get_ext_filename(each.name)).unlink(missing_ok=True)
+        print(f"brookmq: the C compiler failed or is missing (at {self.failed[0]}), so the plain Python files are used")
+
+    def build_extension(self, ext: Extension) -> None:
+        if self.failed:
+            return
+        try:
+            super().build_extension(ext)
+        except (BaseError, CCompilerError):
+            self.failed.append(ext.name)
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": AllOrNothing}, options={"build_ext": {"parallel": 2}})
