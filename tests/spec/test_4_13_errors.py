@@ -63,7 +63,7 @@ def test_a_breach_leaves_the_session_as_it_was(client: ClientMaker, version: int
 
 @both
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 64])
-@mqtt5("4.2-1")
+@mqtt5("4.2.0-1")
 @mqtt311("7.1.1-1")
 def test_packets_may_arrive_in_any_pieces(client: ClientMaker, version: int, size: int) -> None:
     topic = unique()

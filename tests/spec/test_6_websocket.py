@@ -20,7 +20,7 @@ def stream(node: Broker, subprotocols: str | None = "mqtt") -> WebSocketStream:
 
 
 @both
-@mqtt5("6.0.0-1", "6.0.0-4", "4.2-1")
+@mqtt5("6.0.0-1", "6.0.0-4", "4.2.0-1")
 @mqtt311("6.0.0-1", "6.0.0-4", "7.1.1-1")
 def test_packets_travel_in_binary_frames(node: Broker, raw: ClientMaker, client: ClientMaker, version: int) -> None:
     topic = unique()
