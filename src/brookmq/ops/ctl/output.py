@@ -58,8 +58,8 @@ def printable(value: object) -> str:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int):
-        return str(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     text = str(value)
     if text.isprintable():
         return text
