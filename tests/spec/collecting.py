@@ -14,4 +14,4 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         for mark in item.iter_markers():
             if mark.name in {"mqtt5", "mqtt311"}:
                 printed.update(f"statement {mark.name} {number} {name}" for number in mark.args)
-    print("\n" + "\n".join(sorted(printed)))  # noqa: T201
+    print("\n" + "\n".join(sorted(printed)))
