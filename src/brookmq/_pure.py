@@ -2,7 +2,8 @@
 
 Python prefers ``name.so`` to ``name.py``. With ``BROOKMQ_PURE=1`` in the environment a finder in front of Python's own
 turns that around for the modules of this package, so that the same checkout can be tested, profiled and debugged in
-both forms. A module that exists only compiled (a ``.pyx``) is then not found at all, as on a machine without a compiler.
+both forms. A module that exists only compiled (a ``.pyx`` without a plain twin) is then not found at all, as on a
+machine without a compiler.
 """
 
 from __future__ import annotations
