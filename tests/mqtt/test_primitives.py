@@ -135,6 +135,12 @@ def test_a_reader_stays_within_its_end() -> None:
         Reader(data, 5, 7).finish()
 
 
+@pytest.mark.parametrize(("position", "end"), [(-1, 2), (0, 4), (3, 2), (4, 4)])
+def test_a_reader_of_bytes_that_are_not_there_is_our_bug(position: int, end: int) -> None:
+    with pytest.raises(CallerError):
+        Reader(b"abc", position, end)
+
+
 def test_a_set_of_properties_stays_within_the_packet() -> None:
     assert reader(b"\x02ab").properties_end() == 3
     with pytest.raises(PacketError, match="properties: 2 of 3 bytes"):

@@ -13,7 +13,7 @@ cpdef check_text(bytes data, str field)
 cdef class Reader:
     cdef readonly bytes data
     cdef public Py_ssize_t position
-    cdef public Py_ssize_t end
+    cdef readonly Py_ssize_t end
 
     @cython.locals(position=Py_ssize_t)
     cpdef int uint8(self, str field) except -1

@@ -42,9 +42,11 @@ class Reader:
     __slots__ = ("data", "end", "position")
 
     def __init__(self, data: bytes, position: int, end: int) -> None:
+        if not 0 <= position <= end <= len(data):
+            raise CallerError(f"bytes {position} to {end} of {len(data)}")
         self.data = data
         self.position = position
-        self.end = end  # never beyond the data: reads are checked against it alone
+        self.end = end  # reads are checked against it alone, and compiled code does not check again
 
     def uint8(self, field: str) -> int:
         position = self.position
