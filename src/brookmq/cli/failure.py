@@ -15,6 +15,6 @@ class Failure(click.ClickException):
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
 
-    def show(self, file: object = None) -> None:  # noqa: ARG002 (always standard error)
+    def show(self, file: object = None) -> None:
         for line in self.message.splitlines():
             click.echo(f"brookmq: {line}", err=True)

@@ -51,6 +51,6 @@ class LazyGroup(click.Group):
         lazy = self._lazy.get(cmd_name)
         return lazy.load(cmd_name) if lazy else super().get_command(ctx, cmd_name)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, lazy.summary) for name, lazy in self._lazy.items()])
