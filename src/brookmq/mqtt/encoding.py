@@ -72,7 +72,7 @@ def encode_connack(session_present: bool, reason: int, properties: Properties | 
     return _framed(CONNACK << 4, out)
 
 
-def encode_ack(type: int, packet_id: int, reason: int, properties: Properties | None, version: int) -> bytes:  # noqa: A002
+def encode_ack(type: int, packet_id: int, reason: int, properties: Properties | None, version: int) -> bytes:
     """PUBACK, PUBREC, PUBREL or PUBCOMP: four bytes when all went well."""
     first_byte = type << 4 | (2 if type == PUBREL else 0)  # [MQTT-3.6.1-1]
     encoded = _NO_PROPERTIES if properties is None or version != 5 else encode_properties(properties)

@@ -168,7 +168,7 @@ class Ack(Packet):
 
     __slots__ = ("packet_id", "properties", "reason", "type")
 
-    def __init__(self, type: int, packet_id: int, reason: int = 0, properties: Properties | None = None) -> None:  # noqa: A002
+    def __init__(self, type: int, packet_id: int, reason: int = 0, properties: Properties | None = None) -> None:
         self.type = type
         self.packet_id = packet_id
         self.reason = reason
@@ -182,7 +182,7 @@ class SubscriptionRequest(Packet):
 
     def __init__(
         self,
-        filter: str,  # noqa: A002
+        filter: str,
         qos: int = 0,
         no_local: bool = False,
         retain_as_published: bool = False,

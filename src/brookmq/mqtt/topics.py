@@ -44,7 +44,7 @@ def check_name(topic: bytes, levels_max: int = 0) -> None:
         raise PacketError(TOPIC_NAME_INVALID, f"topic name: more than {levels_max} levels")
 
 
-def check_filter(filter: str, levels_max: int = 0) -> None:  # noqa: A002
+def check_filter(filter: str, levels_max: int = 0) -> None:
     """Refuse text that is not a topic filter. ``levels_max`` 0 means no limit."""
     if not filter:
         raise PacketError(TOPIC_FILTER_INVALID, "topic filter: empty")  # [MQTT-4.7.3-1]
@@ -62,17 +62,17 @@ def check_filter(filter: str, levels_max: int = 0) -> None:  # noqa: A002
                 raise PacketError(TOPIC_FILTER_INVALID, "topic filter: + is not a whole level")  # [MQTT-4.7.1-2]
 
 
-def has_wildcard(filter: str | bytes) -> bool:  # noqa: A002
+def has_wildcard(filter: str | bytes) -> bool:
     if isinstance(filter, bytes):
         return b"+" in filter or b"#" in filter
     return "+" in filter or "#" in filter
 
 
-def is_shared(filter: str) -> bool:  # noqa: A002
+def is_shared(filter: str) -> bool:
     return filter.startswith(_SHARE)
 
 
-def parse_subscription(filter: str, levels_max: int = 0) -> ParsedFilter:  # noqa: A002
+def parse_subscription(filter: str, levels_max: int = 0) -> ParsedFilter:
     """Check a filter of a SUBSCRIBE or UNSUBSCRIBE and take ``$share/GROUP/FILTER`` apart."""
     if not filter.startswith(_SHARE):
         check_filter(filter, levels_max)
@@ -90,7 +90,7 @@ def parse_subscription(filter: str, levels_max: int = 0) -> ParsedFilter:  # noq
     return ParsedFilter(FilterKind.SHARED, group, rest)
 
 
-def matches(filter: bytes, topic: bytes) -> bool:  # noqa: A002
+def matches(filter: bytes, topic: bytes) -> bool:
     """Whether a well-formed filter matches a topic name: byte by byte, case and all. [MQTT-4.7.3-4]"""
     filter_size = len(filter)
     topic_size = len(topic)
