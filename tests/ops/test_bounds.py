@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 from http import HTTPStatus
+from pathlib import Path
 
 import httpx
 import pytest
 
 from brookmq.ops import bounds
+from brookmq.ops.api.parameters import PAGE_ROWS_MAX
+from brookmq.ops.bounds import KEEP_ALIVE_S
+from brookmq.ops.history import WATCHERS_MAX
 from tests.ops.conftest import WAIT_S
 
 TOO_MANY = bounds.BODY_BYTES_MAX + 1
@@ -26,6 +31,23 @@ def everything(stream: socket.socket) -> bytes:
     while chunk := stream.recv(65536):
         received += chunk
     return received
+
+
+def test_the_guide_has_these_limits() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "operations.md").read_text()
+    limits = dict(
+        re.findall(r"^\| ([^|]+) \| ([\d.]+)[^|]* \| [^|]+ \|$", guide.partition("## Limits")[2], re.MULTILINE)
+    )
+    assert limits == {
+        "body of a request": str(bounds.BODY_BYTES_MAX // 2**20),
+        "request line and headers": str(bounds.HEADER_BYTES_MAX // 2**10),
+        "time for the headers of the first request": f"{bounds.REQUEST_WAIT_S:.0f}",
+        "time for a whole body": f"{bounds.BODY_WAIT_S:.0f}",
+        "time between requests on a connection": str(KEEP_ALIVE_S),
+        "open HTTP connections": str(bounds.CONNECTIONS_MAX),
+        "open overview pages": str(WATCHERS_MAX),
+        "rows in a page": str(PAGE_ROWS_MAX),
+    }
 
 
 def test_a_body_that_says_it_is_too_long_is_not_read(address: str) -> None:

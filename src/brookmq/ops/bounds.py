@@ -27,6 +27,9 @@ REQUEST_WAIT_S = 10.0
 BODY_WAIT_S = 30.0
 """How long a request may take to send its whole body."""
 
+KEEP_ALIVE_S = 5
+"""How long a connection may stay idle between requests."""
+
 CONNECTIONS_MAX = 512
 """Open HTTP connections; one more is answered with 503."""
 

@@ -5,8 +5,9 @@ keys once, sorts them in small parts, each in its own slice of time, and merges 
 the last key of the page before, so it stays good when the sorted keys are forgotten, when rows come and go, and when
 the node restarts.
 
-What it costs with a million keys: 13 ms to copy them (the longest piece that can't be cut; tables kept in parts are
-copied part by part), 125 slices of 2 ms to sort them, and then well under a millisecond for each page.
+What it costs with 100,000 keys in one dict: 10 to 15 ms to copy them, the one piece that can't be cut (the time goes
+into touching every key once), 13 slices of 2 ms to sort them, and then about a millisecond to find a page. Larger
+tables have to come in parts, each of them copied in a slice of its own.
 """
 
 from __future__ import annotations

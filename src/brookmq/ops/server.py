@@ -18,7 +18,7 @@ from starlette.types import Message
 
 from brookmq.base.errors import OperationError
 from brookmq.ops.app import create_app
-from brookmq.ops.bounds import CONNECTIONS_MAX, HEADER_BYTES_MAX, BoundedHttpProtocol
+from brookmq.ops.bounds import CONNECTIONS_MAX, HEADER_BYTES_MAX, KEEP_ALIVE_S, BoundedHttpProtocol
 from brookmq.ops.history import History
 from brookmq.ops.login import HttpAuthenticator, LoopbackOnly
 from brookmq.ops.view import NodeView
@@ -47,7 +47,9 @@ class HttpServer:
         await _warm_up(app)
         self._server = _Server(_uvicorn_config(app))
         self._serving = asyncio.get_running_loop().create_task(self._server.serve([listening]), name="ops-http")
-        await self._server.running.wait()
+        await self._server.tried.wait()
+        if not self._server.started:
+            await self._serving  # raises what kept it from starting
         self._history.start()
         return _address(listening)
 
@@ -62,19 +64,21 @@ class HttpServer:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers, and with an event for "it listens"."""
+    """uvicorn without its signal handlers, and with an event for "it listens, or failed to"."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self.running = asyncio.Event()
+        self.tried = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.running.set()
+        try:
+            await super().startup(sockets)
+        finally:
+            self.tried.set()
 
 
 async def _warm_up(app: FastAPI) -> None:
@@ -119,6 +123,7 @@ def _uvicorn_config(app: FastAPI) -> uvicorn.Config:
         server_header=False,
         limit_concurrency=CONNECTIONS_MAX,
         h11_max_incomplete_event_size=HEADER_BYTES_MAX,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=STOP_WAIT_S,
     )
 

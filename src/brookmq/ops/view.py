@@ -213,7 +213,7 @@ class NodeView(Protocol):
         """Filters in use, by name; with ``match``, those that get a message published to that topic."""
 
     async def retained(self, after: str, limit: int, *, match: str | None = None) -> Page[RetainedInfo]:
-        """Retained messages by topic; with ``match``, those that a subscription to that filter would get."""
+        """Retained messages in any steady order; with ``match``, those that a subscription to it would get."""
 
     async def retained_message(self, topic: str) -> RetainedMessage | None: ...
 

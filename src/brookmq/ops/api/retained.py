@@ -41,7 +41,7 @@ async def list_retained(
     limit: Limit = PAGE_ROWS_DEFAULT,
     match: Annotated[str | None, Query(description="only topics that match this topic filter")] = None,
 ) -> Page[RetainedInfo]:
-    """Retained messages by topic, without their payloads."""
+    """Retained messages without their payloads, grouped by topic level."""
     return sealed(await view.retained(after, limit, match=match))
 
 
