@@ -31,8 +31,9 @@ from brookmq.broker.timers import Timers
 from brookmq.broker.topics import TopicIndex
 from brookmq.mqtt import reasons
 from brookmq.mqtt.packets import SubscriptionRequest
-from brookmq.mqtt.topics import check_name
+from brookmq.mqtt.topics import check_name, parse_subscription
 
+SYS_PREFIX = b"$SYS/"
 SLICE = 200  # timers and delayed messages handled in one tick: a slice of the loop, not all of it
 
 
@@ -82,6 +83,7 @@ class Broker:
         if topic.startswith(DELAYED_PREFIX) and self.settings.delayed_enable:
             return self._delay(message, now)
         check_name(topic, self.settings.topic_levels_max)
+        _refuse_own_topics(topic, message)
         if message.retain:
             self._retain(message, now)
         count = self.dispatcher.send(message, self.index.audience(topic), publisher, now)
@@ -103,6 +105,7 @@ class Broker:
             return 0
         seconds, target = parsed
         check_name(target, self.settings.topic_levels_max)
+        _refuse_own_topics(target, message)
         due = self.delayed.due_at(seconds, now)
         if self.delayed.add(postponed(message, target, due, now), due):
             self.counters.messages_delayed += 1
@@ -132,9 +135,10 @@ class Broker:
         )
 
     def unsubscribe(self, session: Session, filter: str) -> bool:
+        """End one subscription; False when there is none. Raises PeerError when it is not a filter at all."""
+        parse_subscription(filter)
         if self.rewriter.enabled:
             filter = self.rewriter.rewrite_filter(filter, session.client_id, session.username)
-        self.replays.stop(session.subscriptions.get(filter))
         return self.subscriptions.remove(session, filter)
 
     def auto_subscribe(self, session: Session, now: float) -> None:
@@ -168,8 +172,14 @@ class Broker:
         for outlet in [*self.turn.pressed]:
             outlet.tick(monotonic)
         for message in self.delayed.due(now, SLICE):
-            self.publish(message, None, now)
+            self.publish(message, self.sessions.by_client_id.get(message.client_id), now)
         for timer in self.timers.due(now, SLICE):
             self.sessions.timer(timer, now)
         self.retained.sweep(now, SLICE)
         self.replays.step(now)
+
+
+def _refuse_own_topics(topic: bytes, message: Message) -> None:
+    """The node alone publishes to ``$SYS``: no client does, whichever way its message takes."""
+    if topic.startswith(SYS_PREFIX) and message.client_id:
+        raise PeerError(reasons.NOT_AUTHORIZED, "$SYS topics are the node's own")

@@ -43,6 +43,7 @@ cdef class Channel:
     cdef public Audience last_audience
     cdef public dict aliases
     cdef public bint problem_information
+    cdef public Py_ssize_t peer_packet_size_max
     cdef public str method
     cdef public object authentication
     cdef object __weakref__

@@ -42,7 +42,7 @@ TAKEN = 0  # the run is with its receivers
 WAIT = 1  # a receiver is full: the run has to wait
 SINGLY = 2  # the run has to take the slow way, packet by packet
 
-DECISIONS_MAX = 1000  # access decisions that a channel remembers; then it asks anew
+PACKET_SIZE_SHORT = 5  # a CONNACK without properties: what a client whose CONNECT we could not read will take
 
 
 class Host(Protocol):
@@ -100,6 +100,7 @@ class Channel:
         self.last_audience: Audience | None = None
         self.aliases: dict[int, bytes] | None = None  # inbound
         self.problem_information = True
+        self.peer_packet_size_max = PACKET_SIZE_SHORT  # until its CONNECT has been read
         self.method = ""  # of enhanced authentication, "" = none
         self.authentication: connecting.PendingConnect | None = None
 
@@ -306,13 +307,15 @@ class Channel:
         def done(answer: Any) -> None:
             if self.state == CLOSED:
                 return
+            self.suspended = False
             try:
                 if isinstance(answer, BaseException):
                     raise PeerError(reasons.IMPLEMENTATION_SPECIFIC_ERROR, "an internal step failed") from answer
                 then(answer)
             except PeerError as error:
                 self.fail(error)
-            self.resume()
+            if not self.suspended:  # the next step may have to wait as well
+                self.resume()
 
         self.host.run(awaitable, done)
 
@@ -345,12 +348,16 @@ class Channel:
 
     def refuse(self, reason: int, message: str = "", properties: Properties | None = None) -> None:
         """Answer CONNECT with an error and close. Before a CONNECT could be read there is nobody to answer."""
-        if self.version:
+        if self.version5 or (self.version and reason in reasons.CONNACK_V3):
             self.counters.connects_refused += 1
-            if self.version5 and message and self.problem_information:
-                properties = properties or Properties()
-                properties.reason_string = message
-            self.outlet.put(encode_connack(False, reason, properties, self.version))
+            explained = properties or Properties()
+            if message and self.version5 and self.problem_information:
+                explained.reason_string = message
+            packet = encode_connack(False, reason, explained, self.version)
+            if len(packet) > self.peer_packet_size_max:  # [MQTT-3.2.2-19]
+                packet = encode_connack(False, reason, properties, self.version)
+            if len(packet) <= self.peer_packet_size_max:
+                self.outlet.put(packet)
         self.state = CLOSED
         self.host.close()
 
@@ -362,11 +369,16 @@ class Channel:
         self.counters.disconnects_by_server += 1
         if self.version5:
             properties = Properties()
-            if message and self.problem_information:
-                properties.reason_string = message  # [MQTT-3.14.2-3] holds: short by construction
             if reason in (reasons.USE_ANOTHER_SERVER, reasons.SERVER_MOVED) and self.settings.server_reference:
                 properties.server_reference = self.settings.server_reference
-            self.outlet.put(encode_disconnect(reason, properties, 5))
+            bare = encode_disconnect(reason, properties, 5)
+            if message and self.problem_information:
+                properties.reason_string = message
+            packet = encode_disconnect(reason, properties, 5)
+            if len(packet) > self.peer_packet_size_max:  # [MQTT-3.14.2-3]
+                packet = bare
+            if len(packet) <= self.peer_packet_size_max:
+                self.outlet.put(packet)
         self.host.close()
 
     def end(self, reason: int, message: str = "") -> None:

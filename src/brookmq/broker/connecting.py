@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from brookmq.access.points import Allow, ClientEvent, ClientInfo, Credentials, Deny
+from brookmq.access.points import Access, Allow, ClientEvent, ClientInfo, Credentials, Decision, Deny
 from brookmq.base.errors import PeerError
 from brookmq.base.message import Message
 from brookmq.broker.rewrite import expand
@@ -25,6 +25,7 @@ from brookmq.mqtt.topics import check_name
 if TYPE_CHECKING:
     from brookmq.broker.channel import Channel
 
+SYS_PREFIX = b"$SYS/"
 FOREVER = 0xFFFFFFFF
 RECEIVE_MAXIMUM_ABSENT = 65535  # [section 3.1.2.11.3]
 
@@ -92,6 +93,7 @@ def _take_connect(channel: Channel, packet: packets.Connect, now: float) -> None
     settings = channel.settings
     broker = channel.broker
     channel.problem_information = packet.properties.request_problem_information != 0
+    channel.peer_packet_size_max = packet.properties.maximum_packet_size or FOREVER
     if not broker.accepting:
         properties = Properties()
         if settings.server_reference and channel.version5:
@@ -129,6 +131,8 @@ def _take_connect(channel: Channel, packet: packets.Connect, now: float) -> None
 def _check_will(channel: Channel, will: packets.Will) -> None:
     settings = channel.settings
     check_name(will.topic, settings.topic_levels_max)
+    if will.topic.startswith(SYS_PREFIX):
+        raise PeerError(reasons.NOT_AUTHORIZED, "the will's topic is the node's own")
     if will.qos > settings.qos_max:
         raise PeerError(reasons.QOS_NOT_SUPPORTED, "the will's QoS is not supported")  # [MQTT-3.2.2-12]
     if will.retain and not settings.retain_available:
@@ -222,18 +226,6 @@ def _decided(
     if decision.superuser:
         client = replace(client, superuser=True)
     channel.client = client
-    _open_session(channel, packet, client, now, data)
-
-
-# -- the session
-
-
-def _open_session(
-    channel: Channel, packet: packets.Connect, client: ClientInfo, now: float, data: bytes | None
-) -> None:
-    broker = channel.broker
-    settings = channel.settings
-    given = packet.properties
     mounted = b""
     if channel.mount_template:
         prefix = expand(channel.mount_template, client.client_id, client.username, single_level=True)
@@ -241,6 +233,41 @@ def _open_session(
             channel.refuse(reasons.CLIENT_IDENTIFIER_NOT_VALID, "the listener's mount point can't be made for this client")
             return
         mounted = prefix.encode()
+    hooks = channel.broker.hooks
+    if packet.will is None or not hooks.authorize or client.superuser:
+        _open_session(channel, packet, client, mounted, now, data)
+        return
+    access = Access("publish", packet.will.topic.decode(), packet.will.qos, packet.will.retain)
+
+    def judged(answer: Decision) -> None:
+        if isinstance(answer, Deny):
+            channel.refuse(answer.reason, "the will may not be published")
+        else:
+            _open_session(channel, packet, client, mounted, now, data)
+
+    if hooks.authorize_waits:
+        channel.suspend(hooks.run_authorize(client, access), judged)
+    else:
+        judged(hooks.authorize_now(client, access))
+
+
+# -- the session
+
+
+def _open_session(
+    channel: Channel, packet: packets.Connect, client: ClientInfo, mounted: bytes, now: float, data: bytes | None
+) -> None:
+    broker = channel.broker
+    settings = channel.settings
+    given = packet.properties
+    session_expiry, told_expiry = _expiry(packet, settings.expiry_max)
+    keep_alive = packet.keep_alive
+    if settings.keep_alive_max and (keep_alive == 0 or keep_alive > settings.keep_alive_max):
+        keep_alive = settings.keep_alive_max
+    connack = _connack(channel, packet, client, told_expiry, keep_alive, data)
+    if len(connack) > channel.peer_packet_size_max:  # [MQTT-3.1.2-24]: it could not even be told our limits
+        channel.give_up()
+        return
     session, present = broker.sessions.open(client, channel, packet.clean_start, now)
     channel.session = session
     channel.state = 2  # CONNECTED
@@ -250,10 +277,10 @@ def _open_session(
     session.version = packet.version
     session.version5 = channel.version5
     session.mount = mounted
-    session.expiry, told_expiry = _expiry(packet, settings.expiry_max)
+    session.expiry = session_expiry
     session.kept = session.expiry > 0
     session.will = None if packet.will is None else _will(packet.will, client, mounted)
-    session.packet_size_max = given.maximum_packet_size or FOREVER
+    session.packet_size_max = channel.peer_packet_size_max
     session.alias_max = min(given.topic_alias_maximum or 0, settings.topic_alias_out_max)
     session.aliases = None
     session.window_limit = min(given.receive_maximum or RECEIVE_MAXIMUM_ABSENT, session.limits.inflight_max)
@@ -265,15 +292,12 @@ def _open_session(
     channel.outlet.when_drained = channel.drained
     channel.guarded = bool(broker.hooks.authorize) and not client.superuser
     channel.singly = bool(mounted or broker.rewriter.enabled or broker.hooks.publish)
-    keep_alive = packet.keep_alive
-    if settings.keep_alive_max and (keep_alive == 0 or keep_alive > settings.keep_alive_max):
-        keep_alive = settings.keep_alive_max
     channel.keep_alive = keep_alive
     channel.silence_max = keep_alive * settings.keep_alive_factor  # [MQTT-3.1.2-22]
     if keep_alive:
         channel.host.watch(channel.silence_max)
     broker.counters.connects_accepted += 1
-    channel.outlet.put(_connack(channel, packet, present, told_expiry, keep_alive, data))
+    channel.outlet.put(_with_session_present(connack) if present else connack)
     if broker.hooks.client_online or broker.hooks.session_created or broker.hooks.session_resumed:
         event = ClientEvent(client, now)
         broker.hooks.tell("session_resumed" if present else "session_created", event)
@@ -311,10 +335,16 @@ def _will(will: packets.Will, client: ClientInfo, mounted: bytes) -> Will:
 
 
 def _connack(
-    channel: Channel, packet: packets.Connect, present: bool, expiry: int | None, keep_alive: int, data: bytes | None
+    channel: Channel,
+    packet: packets.Connect,
+    client: ClientInfo,
+    expiry: int | None,
+    keep_alive: int,
+    data: bytes | None,
 ) -> bytes:
+    """The CONNACK of success, for now without Session Present."""
     if not channel.version5:
-        return encode_connack(present, reasons.SUCCESS, None, packet.version)
+        return encode_connack(False, reasons.SUCCESS, None, packet.version)
     settings = channel.settings
     given = packet.properties
     properties = Properties()
@@ -332,8 +362,8 @@ def _connack(
         properties.subscription_identifier_available = 0
     if not settings.shared_available:
         properties.shared_subscription_available = 0
-    if not packet.client_id and channel.session is not None:
-        properties.assigned_client_identifier = channel.session.client_id  # [MQTT-3.2.2-16]
+    if not packet.client_id:
+        properties.assigned_client_identifier = client.client_id  # [MQTT-3.2.2-16]
     if keep_alive != packet.keep_alive:
         properties.server_keep_alive = keep_alive  # [MQTT-3.1.2-21]
     if expiry is not None:
@@ -343,5 +373,10 @@ def _connack(
     if given.authentication_method is not None:
         properties.authentication_method = given.authentication_method  # [MQTT-4.12.0-4]
         properties.authentication_data = data
-    packet_bytes = encode_connack(present, reasons.SUCCESS, properties, 5)
-    return packet_bytes
+    return encode_connack(False, reasons.SUCCESS, properties, 5)
+
+
+def _with_session_present(connack: bytes) -> bytes:
+    """The first byte behind the length is 1 then; the length of ours takes one byte or two. [MQTT-3.2.2-2]"""
+    at = 2 if connack[1] < 0x80 else 3
+    return connack[:at] + b"\x01" + connack[at + 1 :]

@@ -24,7 +24,7 @@ from brookmq.mqtt.topics import check_name
 if TYPE_CHECKING:
     from brookmq.broker.channel import Channel
 
-SYS_PREFIX = b"$SYS/"
+DECISIONS_MAX = 1000  # access decisions that a channel remembers; then it asks anew
 
 
 def take_publish(channel: Channel, head: int, body: bytes, now: float) -> None:
@@ -72,11 +72,6 @@ def take_publish(channel: Channel, head: int, body: bytes, now: float) -> None:
         channel.counters.publishes_duplicate += 1
         _acknowledge(channel, qos, packet_id, reasons.SUCCESS)
         return
-    broker = channel.broker
-    if broker.rewriter.enabled:
-        topic = broker.rewriter.rewrite_publish(topic, session.client_id, session.username)
-    if session.mount:
-        topic = _mounted(session.mount, topic)
     message = Message(
         topic, body[reader.position :], qos, retain, properties, expires_at, now, session.client_id, session.username
     )
@@ -152,59 +147,85 @@ def _open(channel: Channel, packet_id: int) -> bool:
 
 
 def _judge(channel: Channel, message: Message, packet_id: int, now: float) -> None:
-    """Ask the access rules and the publish hooks, in place where they can answer in place, else by waiting."""
-    if message.topic.startswith(SYS_PREFIX):
-        _finish(channel, message.qos, packet_id, message, False, now)  # the node alone publishes there
-        return
+    """Ask the access rules about the topic that the client named, then the publish hooks about the message as it goes on;
+    in place where they can answer in place, else by waiting."""
     hooks = channel.broker.hooks
     client = channel.client
     assert client is not None
-    asks = hooks.authorize and not client.superuser
-    if not asks and not hooks.publish:
-        _finish(channel, message.qos, packet_id, message, True, now)
+    qos = message.qos
+    if not channel.guarded and not hooks.publish:
+        _finish(channel, qos, packet_id, _placed(channel, message), True, now)
         return
-    key = (message.topic, message.qos)
-    known = channel.decisions.get(key) if asks and channel.decisions is not None and not message.retain else None
-    if (asks and known is None and hooks.authorize_waits) or hooks.publish_waits:
+    known = True if not channel.guarded else _known(channel, message)
+    if (known is None and hooks.authorize_waits) or hooks.publish_waits:
 
         def then(answer: tuple[bool, Message | None]) -> None:
             allowed, judged = answer
             _remember(channel, message, allowed)
-            _finish(channel, message.qos, packet_id, judged, allowed, now)
+            _finish(channel, qos, packet_id, judged, allowed, now)
 
-        channel.suspend(_judge_waiting(channel, client, message, bool(asks), known), then)
+        channel.suspend(_judge_waiting(channel, client, message, known), then)
         return
-    allowed = True
-    if asks:
-        allowed = known if known is not None else not isinstance(hooks.authorize_now(client, _access(message)), Deny)
-        _remember(channel, message, allowed)
-    judged: Message | None = message
-    if allowed and hooks.publish:
-        judged = hooks.publish_now(client, message)
-    _finish(channel, message.qos, packet_id, judged, allowed, now)
+    allowed = known if known is not None else not isinstance(hooks.authorize_now(client, _access(message)), Deny)
+    _remember(channel, message, allowed)
+    judged: Message | None = None
+    if allowed:
+        judged = _placed(channel, message)
+        if hooks.publish:
+            judged = hooks.publish_now(client, judged)
+    _finish(channel, qos, packet_id, judged, allowed, now)
 
 
 async def _judge_waiting(
-    channel: Channel, client: ClientInfo, message: Message, asks: bool, known: bool | None
+    channel: Channel, client: ClientInfo, message: Message, known: bool | None
 ) -> tuple[bool, Message | None]:
     hooks = channel.broker.hooks
-    allowed = True
-    if asks:
-        allowed = known if known is not None else not isinstance(await hooks.run_authorize(client, _access(message)), Deny)
-    if not allowed or not hooks.publish:
-        return allowed, message
-    return True, await hooks.run_publish(client, message)
+    allowed = known if known is not None else not isinstance(await hooks.run_authorize(client, _access(message)), Deny)
+    if not allowed:
+        return False, None
+    placed = _placed(channel, message)
+    return True, await hooks.run_publish(client, placed) if hooks.publish else placed
+
+
+def _placed(channel: Channel, message: Message) -> Message:
+    """The message under the topic that the broker knows: rewritten and mounted."""
+    session = channel.session
+    rewriter = channel.broker.rewriter
+    if session is None or not (rewriter.enabled or session.mount):
+        return message
+    topic = message.topic
+    if rewriter.enabled:
+        topic = rewriter.rewrite_publish(topic, session.client_id, session.username)
+    if session.mount:
+        topic = _mounted(session.mount, topic)
+    return Message(
+        topic,
+        message.payload,
+        message.qos,
+        message.retain,
+        message.properties,
+        message.expires_at,
+        message.published_at,
+        message.client_id,
+        message.username,
+    )
 
 
 def _access(message: Message) -> Access:
     return Access("publish", message.topic.decode(), message.qos, message.retain)
 
 
+def _known(channel: Channel, message: Message) -> bool | None:
+    if channel.decisions is None or message.retain:
+        return None
+    return channel.decisions.get((message.topic, message.qos))
+
+
 def _remember(channel: Channel, message: Message, allowed: bool) -> None:
     """Runs of this topic are decided by this: they are never retained, so a decision about a retained one says nothing."""
     if message.retain or not channel.guarded:
         return
-    if channel.decisions is None or len(channel.decisions) >= 1000:
+    if channel.decisions is None or len(channel.decisions) >= DECISIONS_MAX:
         channel.decisions = {}
     channel.decisions[message.topic, message.qos] = allowed
 
@@ -223,7 +244,7 @@ def _finish(channel: Channel, qos: int, packet_id: int, message: Message | None,
             if channel.broker.publish(message, channel.session, now) == 0 and channel.version5:
                 reason = reasons.NO_MATCHING_SUBSCRIBERS
         except PeerError as error:
-            if error.reason not in (reasons.TOPIC_NAME_INVALID, reasons.QUOTA_EXCEEDED):
+            if error.reason not in (reasons.TOPIC_NAME_INVALID, reasons.QUOTA_EXCEEDED, reasons.NOT_AUTHORIZED):
                 raise
             reason = error.reason  # this message is refused, the connection goes on
     _acknowledge(channel, qos, packet_id, reason)

@@ -16,20 +16,20 @@ SLICE = 100  # messages at a time: well below a millisecond
 
 
 class Replay:
-    __slots__ = ("generation", "scan", "subscription")
+    __slots__ = ("scan", "subscription")
 
     def __init__(self, subscription: Subscription, scan: RetainedScan) -> None:
         self.subscription = subscription
         self.scan = scan
-        self.generation = subscription.session.generation
 
     def over(self) -> bool:
-        return self.scan.done or self.subscription.session.generation != self.generation
+        return self.scan.done or self.subscription.ended  # [MQTT-3.10.4-2]
 
     def waits(self) -> bool:
+        """The client is behind, or away: a kept session gets the rest when it is back."""
         session = self.subscription.session
         outlet = session.outlet
-        return bool(session.queue) or (outlet is not None and outlet.size > outlet.high)
+        return bool(session.queue) or outlet is None or outlet.size > outlet.high
 
     def send(self, now: float) -> None:
         subscription = self.subscription
@@ -57,12 +57,6 @@ class Replays:
         if not replay.over():
             self.waiting.append(replay)
             self._schedule()
-
-    def stop(self, subscription: Subscription | None) -> None:
-        """The subscription ends: nothing more of its replay is sent. [MQTT-3.10.4-2]"""
-        for replay in self.waiting:
-            if replay.subscription is subscription:
-                replay.scan.done = True
 
     def step(self, now: float) -> None:
         """One slice of each replay; called by the node's tick too, for those that had to wait."""

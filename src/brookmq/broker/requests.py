@@ -96,7 +96,11 @@ def _take_unsubscribe(channel: Channel, packet: packets.Unsubscribe, now: float)
     session = _session(channel)
     codes = []
     for filter in packet.filters:
-        removed = channel.broker.unsubscribe(session, filter)
+        try:
+            removed = channel.broker.unsubscribe(session, filter)
+        except PeerError as error:
+            codes.append(error.reason)
+            continue
         codes.append(reasons.SUCCESS if removed else reasons.NO_SUBSCRIPTION_EXISTED)
         if removed:
             channel.counters.unsubscribes += 1

@@ -224,7 +224,7 @@ class Session:
         if self.mount and topic.startswith(self.mount):
             topic = topic[len(self.mount) :]
         expires_at = message.expires_at
-        if expires_at != 0.0 and now >= expires_at:
+        if expires_at != 0.0 and now >= expires_at and not (dup and qos == 2):  # begun is begun [MQTT-4.3.3-7]
             self.counters.dropped_expired += 1  # [MQTT-3.3.2-5]
             return False
         name = topic

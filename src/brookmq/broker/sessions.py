@@ -10,6 +10,7 @@ end of the session, whichever comes first; a client that comes back before then 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Protocol
 
@@ -24,6 +25,10 @@ from brookmq.broker.settings import Settings
 from brookmq.broker.subscribing import Subscriptions
 from brookmq.broker.timers import Timer, Timers
 from brookmq.mqtt import reasons
+
+
+
+log = logging.getLogger("brookmq.broker")
 
 
 class Will:
@@ -169,7 +174,10 @@ class Sessions:
         session.will = None
         if isinstance(will, Will):
             self.counters.wills_published += 1
-            self.publish_will(will.due_message(now), None, now)
+            try:
+                self.publish_will(will.due_message(now), None, now)
+            except PeerError as error:  # its topic was checked at CONNECT, a limit may be reached only now
+                log.info("will of %s not published: %s", session.client_id, error)
 
     def timer(self, timer: Timer, now: float) -> None:
         if timer.kind == "will":

@@ -118,6 +118,7 @@ class Subscriptions:
 
     def _take_out(self, session: Session, subscription: Subscription) -> None:
         self.count -= 1
+        subscription.ended = True
         group = subscription.group
         if group is None:
             self.index.remove(subscription)

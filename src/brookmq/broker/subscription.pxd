@@ -8,6 +8,7 @@ cdef class Subscription:
     cdef public tuple identifiers
     cdef public bytes properties
     cdef public object group
+    cdef public bint ended
     cdef public bint plain
 
 cpdef Subscription merged(Subscription first, Subscription second)

@@ -15,6 +15,7 @@ class Subscription:
     """``filter`` is what the topic index holds: rewritten, mounted, without the ``$share/GROUP/`` in front."""
 
     __slots__ = (
+        "ended",
         "filter",
         "group",
         "identifiers",
@@ -47,6 +48,7 @@ class Subscription:
         self.identifiers = identifiers
         self.properties = identifier_properties(identifiers)  # the same, as they stand in a packet
         self.group = group
+        self.ended = False  # unsubscribed, replaced, or its session is over
         self.plain = not identifiers and not no_local  # a run can be handed on without looking at each message
 
 

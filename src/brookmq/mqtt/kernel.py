@@ -21,6 +21,8 @@ def frame(data: bytes, pos: int) -> tuple[int, int]:
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
+            if byte == 0 and shift > 0:
+                return 0, -1  # longer than needed [MQTT-1.5.5-1]
             return at, at + value
         shift += 7
         if shift > 21:

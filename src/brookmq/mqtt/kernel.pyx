@@ -32,6 +32,8 @@ cdef inline Py_ssize_t _frame(const unsigned char* p, Py_ssize_t pos, Py_ssize_t
         at += 1
         value |= (<Py_ssize_t>(byte & 0x7F)) << shift
         if byte < 0x80:
+            if byte == 0 and shift > 0:
+                return -1  # longer than needed [MQTT-1.5.5-1]
             break
         shift += 7
         if shift > 21:

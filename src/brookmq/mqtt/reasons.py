@@ -164,6 +164,12 @@ _FROM_V3: Final = (
 )
 
 
+CONNACK_V3: Final = frozenset(_TO_V3) | {
+    SERVER_UNAVAILABLE, SERVER_BUSY, QUOTA_EXCEEDED, USE_ANOTHER_SERVER, SERVER_MOVED, CONNECTION_RATE_EXCEEDED
+}  # fmt: skip
+"""Refusals that an MQTT 3 client is told. After any other error the connection is closed without a CONNACK."""
+
+
 def connack_v3(reason: int) -> int:
     """The CONNACK return code that an MQTT 3 client is told. What has no code of its own there is "server unavailable":
     the client may come back later, which is the mildest of the refusals."""

@@ -25,8 +25,9 @@ class SysTopics:
         if now < self._next:
             return
         self._next = now + interval
+        retain = self.broker.settings.retain_available
         for name, value in self.values().items():
-            message = Message((PREFIX + name).encode(), value.encode(), 0, True, published_at=now)
+            message = Message((PREFIX + name).encode(), value.encode(), 0, retain, published_at=now)
             self.broker.publish(message, None, now)
 
     def values(self) -> Mapping[str, str]:

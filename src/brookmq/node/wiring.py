@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from random import SystemRandom
+from random import Random
 
 from brookmq.access.authenticate import Authentication
 from brookmq.access.hook import HookLimits
@@ -84,7 +84,7 @@ def broker_of(config: Config, alarms: Alarms, loop: asyncio.AbstractEventLoop) -
         RetainedStore(retained.count_max, retained.bytes_max, retained.payload_max),
         DelayedMessages(config.delayed.count_max, int(config.delayed.delay_max), config.delayed.bytes_max),
         TopicRewriter([RewriteRule(rule.action, rule.filter, rule.pattern, rule.target) for rule in config.rewrite]),
-        SystemRandom(),
+        Random(),
     )
     broker.auto_subscriptions = [
         SubscriptionRequest(
