@@ -82,6 +82,21 @@ def test_the_latest_ping_is_the_one_to_answer() -> None:
         (frame(Opcode.CLOSE, b"\x03\xed"), CLOSE_PROTOCOL_ERROR),
         (frame(Opcode.CLOSE, b"\x03\xe8\xff"), CLOSE_PROTOCOL_ERROR),
     ],
+    ids=[  # the frames carry random masks, and xdist wants the same names in every process
+        "text",
+        "unmasked",
+        "reserved bit",
+        "continuation of nothing",
+        "message within a message",
+        "reserved data opcode",
+        "reserved control opcode",
+        "control frame in parts",
+        "control frame too long",
+        "length with the top bit",
+        "close with half a code",
+        "close with a code that is never sent",
+        "close with a reason that is not UTF-8",
+    ],
 )
 def test_what_breaks_the_protocol_ends_it_after_what_came_before(bad: bytes, code: int) -> None:
     decoder = FrameDecoder()
