@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.harness import wire
-from tests.harness.fixtures import ClientMaker
+from tests.harness.fixtures import ClientMaker, NodeMaker
 from tests.harness.raw import unique
 from tests.harness.wire import PINGREQ, Kind, Property, Will
 from tests.spec.marks import acknowledged_qos, both, mqtt5, mqtt311
@@ -389,12 +389,6 @@ def test_topic_aliases_of_the_node_stay_within_the_clients_maximum(client: Clien
         assert (got.topic or known[alias]) == f"{base}/{number}".encode()
 
 
-@pytest.mark.parametrize("props", [[], [(Property.REQUEST_RESPONSE_INFORMATION, 0)]], ids=["absent", "0"])
-@mqtt5("3.1.2-28")
-def test_response_information_comes_only_when_asked_for(client: ClientMaker, props: wire.Properties) -> None:
-    assert client(5, props=props).connack.get(Property.RESPONSE_INFORMATION) is None
-
-
 @mqtt5("3.1.2-29")
 def test_without_problem_information_only_some_packets_explain_themselves(client: ClientMaker) -> None:
     quiet = client(5, props=[(Property.REQUEST_PROBLEM_INFORMATION, 0)])
@@ -406,3 +400,22 @@ def test_without_problem_information_only_some_packets_explain_themselves(client
         quiet.send(wire.acknowledge(Kind.PUBREL, 999)).expect(Kind.PUBCOMP),
     ]
     assert [answer.properties for answer in answers if answer] == [[]] * 5
+
+
+@both
+@mqtt5("3.1.2-23")
+@mqtt311("3.1.2-4")
+def test_sessions_of_mqtt_3_live_for_the_longest_expiry(
+    client: ClientMaker, make_node: NodeMaker, version: int
+) -> None:
+    brief = make_node("[session]\nexpiry_max = 1\n")
+    props = [(Property.SESSION_EXPIRY, 1000)]
+    first = client(version, to=brief, clean=False, props=props)
+    first.disconnect()
+    back = client(version, first.client_id, to=brief, clean=False, props=props)
+    assert back.connack.session_present
+    back.disconnect()
+    closed = time.monotonic()
+    while time.monotonic() < closed + 2.2:  # time itself is what this is about
+        time.sleep(0.05)
+    assert not client(version, first.client_id, to=brief, clean=False, props=props).connack.session_present

@@ -8,6 +8,7 @@ import pytest
 
 from tests.harness import wire
 from tests.harness.fixtures import ClientMaker, NodeMaker
+from tests.harness.node import Node
 from tests.harness.raw import unique
 from tests.harness.wire import KEPT, Kind, Property, Will
 from tests.spec.marks import both, mqtt5, mqtt311
@@ -110,50 +111,114 @@ def test_topic_aliases_up_to_the_announced_maximum_and_no_further(client: Client
 
 
 @mqtt5("3.2.2-9", "3.2.2-10", "3.2.2-11", "3.2.2-12")
-@pytest.mark.parametrize("maximum", [0, 1])
-def test_a_node_with_a_maximum_qos(client: ClientMaker, raw: ClientMaker, make_node: NodeMaker, maximum: int) -> None:
-    small = make_node(f"[mqtt]\nqos_max = {maximum}\n")
-    connected = client(to=small)
-    assert connected.connack.get(Property.MAXIMUM_QOS) == maximum
+def test_a_node_without_qos2(modest: Node, client: ClientMaker, raw: ClientMaker) -> None:
+    connected = client(to=modest)
+    assert connected.connack.get(Property.MAXIMUM_QOS) == 1
     topic = unique()
     answer = connected.subscribe((f"{topic}/0", 0), (f"{topic}/1", 1), (f"{topic}/2", 2))
-    assert [min(granted, maximum) for granted in (0, 1, 2)] == answer.reasons
-    connected.send(wire.publish(topic, qos=maximum + 1, packet_id=1)).expect_closed(0x9B)
-    will = Will(topic, qos=maximum + 1)
-    raw(to=small).send(wire.connect(unique(), will=will)).expect_refused(0x9B)
+    assert answer.reasons == [0, 1, 1]
+    connected.publish(topic, b"x", qos=1)
+    connected.send(wire.publish(topic, qos=2, packet_id=1)).expect_closed(0x9B)
+    raw(to=modest).send(wire.connect(unique(), will=Will(topic, qos=2))).expect_refused(0x9B)
+
+
+@mqtt5("3.2.2-9", "3.2.2-10", "3.2.2-11", "3.2.2-12")
+@both
+def test_a_node_with_qos0_only(client: ClientMaker, raw: ClientMaker, make_node: NodeMaker, version: int) -> None:
+    small = make_node("[mqtt]\nqos_max = 0\n")
+    connected = client(version, to=small)
+    topic = unique()
+    assert connected.subscribe((f"{topic}/0", 0), (f"{topic}/1", 1), (f"{topic}/2", 2)).reasons == [0, 0, 0]
+    connected.publish(f"{topic}/2", b"x")
+    assert connected.take().payload == b"x"
+    connected.send(wire.publish(topic, version=version, qos=1, packet_id=1)).expect_closed(0x9B)
+    refused = raw(version, to=small).send(wire.connect(unique(), version=version, will=Will(topic, qos=1)))
+    refused.expect_refused(*([0x9B] if version == 5 else []))
 
 
 @mqtt5("3.2.2-13", "3.2.2-14")
-def test_a_node_without_retained_messages(client: ClientMaker, raw: ClientMaker, make_node: NodeMaker) -> None:
-    plain = make_node("[mqtt]\nretain_available = false\n")
-    connected = client(to=plain)
+def test_a_node_without_retained_messages(modest: Node, client: ClientMaker, raw: ClientMaker) -> None:
+    connected = client(to=modest)
     assert connected.connack.get(Property.RETAIN_AVAILABLE) == 0
     connected.send(wire.publish(unique(), b"x", retain=True)).expect_closed(0x9A)
-    raw(to=plain).send(wire.connect(unique(), will=Will("w", retain=True))).expect_refused(0x9A)
+    raw(to=modest).send(wire.connect(unique(), will=Will("w", retain=True))).expect_refused(0x9A)
 
 
+@both
 @mqtt5("3.1.3-8", "3.2.2-7")
 @mqtt311("3.1.3-9", "3.2.2-5")
-@both
-def test_a_client_id_that_the_node_refuses(
-    client: ClientMaker, raw: ClientMaker, make_node: NodeMaker, version: int
-) -> None:
-    short = make_node("[mqtt]\nclient_id_length_max = 23\n")
-    client(version, "a" * 23, to=short).expect_nothing()
-    raw(version, to=short).send(wire.connect("a" * 24, version=version)).expect_refused(0x85 if version == 5 else 2)
+def test_a_client_id_that_the_node_refuses(modest: Node, client: ClientMaker, raw: ClientMaker, version: int) -> None:
+    client(version, "a" * 23, to=modest).expect_nothing()
+    raw(version, to=modest).send(wire.connect("a" * 24, version=version)).expect_refused(0x85 if version == 5 else 2)
 
 
 @both
 @mqtt5("3.2.2-15")
 def test_a_packet_above_the_announced_maximum_ends_the_connection(
-    client: ClientMaker, make_node: NodeMaker, version: int
+    modest: Node, client: ClientMaker, version: int
 ) -> None:
-    small = make_node("[mqtt]\npacket_size_max = 1000\n")
-    connected = client(version, to=small)
+    connected = client(version, to=modest)
     if version == 5:
         assert connected.connack.get(Property.MAXIMUM_PACKET_SIZE) == 1000
-    connected.publish("a", b"x" * 900)
-    connected.send(wire.publish("a", b"x" * 1000, version=version)).expect_closed(0x95)
+    header = 3 + 3 + (version == 5)
+    connected.publish("a", b"x" * (1000 - header))
+    connected.send(wire.publish("a", b"x" * (1001 - header), version=version)).expect_closed(0x95)
+
+
+@both
+@mqtt5("3.2.2-15", "4.13.1-1")
+def test_a_length_above_the_maximum_is_enough_to_end_the_connection(
+    modest: Node, client: ClientMaker, version: int
+) -> None:
+    client(version, to=modest).send(b"\x30\xff\xff\xff\x7f").expect_closed(0x95)
+
+
+@mqtt5("3.2.2-18", "3.2.2-17", "3.3.2-9")
+def test_a_node_without_topic_aliases(modest: Node, client: ClientMaker) -> None:
+    connected = client(to=modest)
+    assert connected.connack.get(Property.TOPIC_ALIAS_MAXIMUM) is None
+    connected.send(wire.publish(unique(), b"x", props=[(Property.TOPIC_ALIAS, 1)])).expect_closed(0x94)
+
+
+@pytest.mark.parametrize("asked", [None, 0, 1], ids=str)
+@mqtt5("3.1.2-28")
+def test_response_information_comes_only_when_asked_for(modest: Node, client: ClientMaker, asked: int | None) -> None:
+    props = [] if asked is None else [(Property.REQUEST_RESPONSE_INFORMATION, asked)]
+    given = client(to=modest, props=props).connack.get(Property.RESPONSE_INFORMATION)
+    assert given == ("answers/here" if asked else None)
+
+
+@mqtt5("3.1.2-23")
+def test_a_shorter_session_expiry_is_announced(modest: Node, client: ClientMaker) -> None:
+    for asked, announced in ((1000, 100), (0xFFFFFFFF, 100), (50, None)):
+        connected = client(to=modest, props=[(Property.SESSION_EXPIRY, asked)])
+        assert connected.connack.get(Property.SESSION_EXPIRY) == announced
+
+
+@mqtt5("3.3.4-7")
+def test_a_small_receive_maximum_of_the_node(modest: Node, client: ClientMaker) -> None:
+    connected = client(to=modest)
+    assert connected.connack.get(Property.RECEIVE_MAXIMUM) == 3
+    connected.send(*(wire.publish("a", qos=1, packet_id=number) for number in (1, 2, 3)))
+    assert [connected.expect(Kind.PUBACK).packet_id for _ in range(3)] == [1, 2, 3]
+    connected.publish("a", qos=1)  # the acknowledged ones do not count any more
+
+
+@mqtt5("3.4.2-1", "4.13.2-1")
+def test_a_payload_that_is_not_what_it_says_is_refused(modest: Node, client: ClientMaker) -> None:
+    """A node that checks it may refuse the message, or end the connection."""
+    connected = client(to=modest)
+    utf8 = [(Property.PAYLOAD_FORMAT, 1)]
+    assert connected.publish("a", "ü".encode(), qos=1, props=utf8)
+    answer = connected.send(wire.publish("a", b"\xff", qos=1, packet_id=9, props=utf8)).receive()
+    assert (answer.kind in {Kind.PUBACK, Kind.DISCONNECT}, answer.reason) == (True, 0x99)
+
+
+@mqtt5("4.13.1-1")
+def test_a_node_without_subscription_identifiers(modest: Node, client: ClientMaker) -> None:
+    connected = client(to=modest)
+    assert connected.connack.get(Property.SUBSCRIPTION_ID_AVAILABLE) == 0
+    connected.send(wire.subscribe(1, [("a", 0)], props=[(Property.SUBSCRIPTION_ID, 1)])).expect_closed(0xA1)
 
 
 @mqtt5("3.2.2-22", "3.1.2-22")

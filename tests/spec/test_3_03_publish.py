@@ -270,6 +270,26 @@ def test_topic_aliases_end_with_their_connection(client: ClientMaker) -> None:
     again.expect_closed(PROTOCOL_ERROR, ALIAS_INVALID)
 
 
+@mqtt5("3.3.2-7", "3.1.2-26")
+def test_topic_aliases_of_the_node_end_with_their_connection(client: ClientMaker) -> None:
+    topic = unique()
+    fields = {"clean": False, "props": [(Property.SESSION_EXPIRY, 30), (Property.TOPIC_ALIAS_MAXIMUM, 5)]}
+    first, publisher = client(**fields), client()
+    first.subscribe(topic, qos=1)
+    for _ in range(3):
+        publisher.publish(topic, b"x", qos=1)
+        first.take()
+    publisher.publish(topic, b"held", qos=1)
+    first.expect(Kind.PUBLISH)
+    first.sync().drop()
+    publisher.publish(topic, b"new", qos=1)
+    second = client(5, first.client_id, **fields)
+    assert second.take().topic == topic.encode()  # sent again, with its name
+    later = second.take()
+    assert later.payload == b"new"
+    assert later.topic in {topic.encode(), b""}
+
+
 @pytest.mark.parametrize("alias", [0, 7], ids=["zero", "never-set"])
 @mqtt5("3.3.2-8", "4.13.1-1")
 def test_a_topic_alias_without_meaning_ends_the_connection(client: ClientMaker, alias: int) -> None:

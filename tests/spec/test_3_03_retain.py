@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -158,6 +159,35 @@ def test_a_wildcard_subscription_gets_every_matching_retained_message(client: Cl
     single.expect_nothing()
     for name in names:
         publisher.publish(name, retain=True)
+
+
+@mqtt5("3.3.2-5", "3.3.2-6")
+def test_retained_messages_expire(client: ClientMaker) -> None:
+    base = unique()
+    publisher = client()
+    for name, seconds in (("brief", 1), ("long", 100)):
+        publisher.publish(f"{base}/{name}", b"x", retain=True, props=[(Property.MESSAGE_EXPIRY, seconds)])
+    published = time.monotonic()
+    while time.monotonic() < published + 1.6:  # time itself is what this is about
+        time.sleep(0.05)
+    subscriber = client()
+    subscriber.subscribe(f"{base}/brief", f"{base}/+")
+    got = subscriber.take()
+    assert got.topic == f"{base}/long".encode()
+    assert 97 <= got.number(Property.MESSAGE_EXPIRY) <= 99
+    subscriber.expect_nothing()
+    publisher.publish(f"{base}/long", retain=True)
+
+
+@both
+@mqtt5("3.8.4-8", "3.3.1-5")
+@mqtt311("3.8.4-6", "3.3.1-5")
+def test_retained_messages_keep_to_the_granted_qos(client: ClientMaker, version: int, topic: str) -> None:
+    client(version).publish(topic, b"x", qos=2, retain=True)
+    for granted in (0, 1, 2):
+        subscriber = client(version)
+        subscriber.subscribe(topic, qos=granted)
+        assert subscriber.take().qos == granted
 
 
 @mqtt5("3.3.1-9", "3.3.4-3")

@@ -79,6 +79,23 @@ def test_a_forbidden_message_goes_nowhere(guarded: Node, client: ClientMaker, ve
     watcher.expect_nothing()
 
 
+@both
+@mqtt5("3.4.2-1", "3.3.4-1")
+@mqtt311("3.3.5-2")
+def test_a_decision_holds_for_its_qos_only(guarded: Node, client: ClientMaker, version: int) -> None:
+    topic = f"{unique()}/qos0-only"
+    watcher, publisher = client(version, to=guarded), client(version, to=guarded)
+    watcher.subscribe(topic, qos=0)
+    for payload in (b"1", b"2", b"3"):
+        publisher.publish(topic, payload)
+    answer = publisher.publish(topic, b"no", qos=1)
+    assert answer is not None
+    assert answer.reason == (NOT_AUTHORIZED if version == 5 else 0)
+    publisher.publish(topic, b"4")
+    assert watcher.take_payloads(4) == [b"1", b"2", b"3", b"4"]
+    watcher.expect_nothing()
+
+
 @mqtt5("4.3.3-9")
 def test_after_a_refusing_pubrec_the_packet_id_is_free(guarded: Node, client: ClientMaker) -> None:
     base = unique()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import pytest
@@ -174,6 +175,39 @@ def test_a_refused_message_is_not_sent_again(client: ClientMaker, qos: int) -> N
     refusing.expect_nothing()  # no PUBREL either
     refusing.drop()
     client(5, refusing.client_id, **KEPT).expect_nothing()
+
+
+@both
+@pytest.mark.parametrize(("qos", "wrong"), [(1, Kind.PUBREC), (1, Kind.PUBCOMP), (2, Kind.PUBACK), (2, Kind.PUBCOMP)])
+@mqtt5("4.3.2-3", "4.3.3-3")
+@mqtt311("4.3.2-1", "4.3.3-1")
+def test_the_wrong_acknowledgement_settles_nothing(client: ClientMaker, version: int, qos: int, wrong: Kind) -> None:
+    """It may end the connection; either way the message is still to be delivered."""
+    topic = unique()
+    confused = client(version, **KEPT)
+    confused.subscribe(topic, qos=2)
+    client(version).publish(topic, b"x", qos=qos)
+    sent = confused.expect(Kind.PUBLISH)
+    confused.send(wire.acknowledge(wrong, sent.packet_id))
+    with contextlib.suppress(AssertionError):  # closed, or answered with PUBREL
+        confused.expect_nothing()
+    confused.drop()
+    again = client(version, confused.client_id, **KEPT).take()
+    assert (again.packet_id, again.dup, again.qos) == (sent.packet_id, True, qos)
+
+
+@both
+@mqtt5("4.3.3-4", "4.3.3-5")
+@mqtt311("4.3.3-1")
+def test_a_repeated_pubrec_has_its_pubrel_again(client: ClientMaker, version: int) -> None:
+    topic = unique()
+    subscriber = client(version)
+    subscriber.subscribe(topic, qos=2)
+    client(version).publish(topic, b"x", qos=2)
+    packet_id = subscriber.expect(Kind.PUBLISH).packet_id
+    for _ in range(3):
+        got = subscriber.send(wire.acknowledge(Kind.PUBREC, packet_id)).expect(Kind.PUBREL)
+        assert (got.packet_id, got.reason) == (packet_id, 0)
 
 
 @both

@@ -110,6 +110,109 @@ def test_an_expired_message_does_not_break_its_qos2_exchange(client: ClientMaker
     subscriber.expect_nothing()
 
 
+# -- between versions ---------------------------------------------------------------------------------------------
+
+
+@every_qos
+@pytest.mark.parametrize("receiving", [3, 4, 5])
+@pytest.mark.parametrize("sending", [3, 4, 5])
+@mqtt5("4.5.0-1", "3.3.2-3", "2.2.2-1")
+@mqtt311("4.5.0-1", "3.3.2-3")
+def test_messages_pass_between_versions(client: ClientMaker, sending: int, receiving: int, qos: int) -> None:
+    """In one write, with payloads around the sizes where the length of the packet needs one byte more."""
+    topic = unique()
+    subscriber, publisher = client(receiving), client(sending)
+    subscriber.subscribe(topic, qos=2)
+    base = len(topic) + 2
+    sizes = [0, 1, *range(122 - base, 130 - base), *range(16_378 - base, 16_386 - base)]
+    payloads = [bytes([number]) * size for number, size in enumerate(sizes, 65)]
+    publisher.send(
+        *(
+            wire.publish(topic, payload, version=sending, qos=qos, packet_id=number if qos else None)
+            for number, payload in enumerate(payloads, 1)
+        )
+    )
+    if qos == 2:
+        publisher.send(*(wire.acknowledge(Kind.PUBREL, number) for number in range(1, len(sizes) + 1)))
+    got = [subscriber.take() for _ in sizes]
+    assert [one.payload for one in got] == payloads
+    assert {(one.topic, one.qos, one.dup, one.retain) for one in got} == {(topic.encode(), qos, False, False)}
+
+
+# -- many messages in one write -----------------------------------------------------------------------------------
+
+
+def burst(topic: str, count: int, qos: int, version: int = 5) -> bytes:
+    """That many PUBLISH packets, numbered from 1."""
+    numbers = range(1, count + 1)
+    return b"".join(
+        wire.publish(topic, b"%d" % number, version=version, qos=qos, packet_id=number if qos else None)
+        for number in numbers
+    )
+
+
+@pytest.mark.parametrize("qos", [0, 1], ids=["qos0", "qos1"])
+@mqtt5("4.5.0-1", "4.6.0-5", "3.8.3-3", "3.3.4-3", "3.1.2-24", "3.1.2-26")
+def test_a_burst_reaches_every_kind_of_subscriber(client: ClientMaker, qos: int) -> None:
+    topic = unique()
+    numbers = [b"%d" % number for number in range(1, 21)]
+    publisher = client()
+    publisher.subscribe(topic, qos=1, no_local=True)
+    plain, old, identified = client(), client(4), client()
+    small = client(props=[(Property.MAXIMUM_PACKET_SIZE, 10 + len(topic))])
+    named = client(props=[(Property.TOPIC_ALIAS_MAXIMUM, 2)])
+    member, absent = client(), client(**KEPT)
+    for subscriber in (plain, old, small, named, absent):
+        subscriber.subscribe(topic, qos=1)
+    identified.subscribe(topic, qos=1, props=[(Property.SUBSCRIPTION_ID, 77)])
+    member.subscribe(f"$share/g/{topic}", qos=1)
+    absent.disconnect()
+    publisher.send(burst(topic, 20, qos))
+    if qos:
+        assert [publisher.await_(Kind.PUBACK).packet_id for _ in numbers] == list(range(1, 21))
+    publisher.expect_nothing()
+    for subscriber in (plain, old, small, member):
+        assert subscriber.take_payloads(20) == numbers
+    got = [identified.take() for _ in numbers]
+    assert [(one.payload, one.all(Property.SUBSCRIPTION_ID)) for one in got] == [(number, [77]) for number in numbers]
+    aliased = [named.take() for _ in numbers]
+    assert [one.payload for one in aliased] == numbers
+    assert aliased[0].topic == topic.encode()
+    back = client(5, absent.client_id, **KEPT)
+    if qos:
+        assert back.take_payloads(20) == numbers
+    back.expect_nothing()
+
+
+@both
+@mqtt5("4.9.0-2", "4.6.0-5")
+@mqtt311("4.6.0-6")
+def test_a_burst_larger_than_the_window_keeps_its_order(client: ClientMaker, version: int) -> None:
+    topic = unique()
+    subscriber, publisher = client(version, props=[(Property.RECEIVE_MAXIMUM, 3)]), client(version)
+    subscriber.subscribe(topic, qos=2)
+    publisher.send(burst(topic, 20, 1, version), wire.publish(topic, b"zero", version=version))
+    numbers = [subscriber.take().payload for _ in range(21)]
+    numbers.remove(b"zero")  # QoS 0 may overtake
+    assert numbers == [b"%d" % number for number in range(1, 21)]
+
+
+@both
+@mqtt5("4.3.3-10", "4.3.3-8")
+@mqtt311("4.3.3-2")
+def test_repeats_within_a_burst_are_delivered_once(client: ClientMaker, version: int) -> None:
+    topic = unique()
+    subscriber, publisher = client(version), client(version)
+    subscriber.subscribe(topic, qos=2)
+    packets = [wire.publish(topic, b"%d" % one, version=version, qos=2, packet_id=one) for one in (1, 2, 1, 3, 2)]
+    publisher.send(*packets)
+    assert [publisher.expect(Kind.PUBREC).packet_id for _ in packets] == [1, 2, 1, 3, 2]
+    publisher.send(*(wire.acknowledge(Kind.PUBREL, one) for one in (1, 2, 3)))
+    assert [publisher.expect(Kind.PUBCOMP).packet_id for _ in range(3)] == [1, 2, 3]
+    assert subscriber.take_payloads(3) == [b"1", b"2", b"3"]
+    subscriber.expect_nothing()
+
+
 # -- order -------------------------------------------------------------------------------------------------------
 
 

@@ -17,7 +17,8 @@ def authenticate(credentials: Credentials) -> Decision:
 
 
 def authorize(_: ClientInfo, access: Access) -> Decision:
-    return Deny(0x87, EXPLANATION) if "forbidden" in access.topic else ALLOW
+    refused = "forbidden" in access.topic or ("qos0-only" in access.topic and access.qos > 0)
+    return Deny(0x87, EXPLANATION) if refused else ALLOW
 
 
 class DoorPlugin(Plugin[NoSettings]):
