@@ -1,19 +1,22 @@
 """An application message, as everything behind the wire sees it.
 
-One object per published message, shared by all who receive it: nobody changes it. What differs per receiver (granted QoS,
-subscription identifiers, retain flag, remaining time) is worked out when it is encoded for that receiver.
+One object per published message, shared by all who receive it: nobody changes it. What differs per receiver (granted
+QoS, subscription identifiers, retain flag, remaining time) is worked out when it is encoded for that receiver.
 """
 
 from __future__ import annotations
 
 
 class Message:
-    """``properties`` are the MQTT 5 properties that a server forwards unaltered, encoded and in their order, without the
+    """``properties`` are the MQTT 5 properties that a server forwards unaltered, encoded and in their order, without
+    the
     length in front: payload format, content type, response topic, correlation data and user properties. Topic alias and
     subscription identifier never stand there, and neither does the message expiry: it is ``expires_at``.
     """
 
-    __slots__ = ("client_id", "expires_at", "payload", "properties", "published_at", "qos", "retain", "topic", "username")
+    __slots__ = (
+        "client_id", "expires_at", "payload", "properties", "published_at", "qos", "retain", "topic", "username"
+    )  # fmt: skip
 
     def __init__(
         self,

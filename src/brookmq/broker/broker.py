@@ -63,6 +63,7 @@ class Broker:
         self.random = random
         self.authentication = authentication
         self.mechanisms: dict[str, Mechanism] = {}
+        self.new_client_id: Callable[[], str] = lambda: f"brook-{random.getrandbits(96):024x}"
         self.wall = 0.0
         self.now = 0.0
         self.accepting = True
@@ -77,8 +78,8 @@ class Broker:
         self.sessions.publish_will = self.publish
 
     def publish(self, message: Message, publisher: Session | None, now: float) -> int:
-        """One message from anywhere but a plain run: a client's, a will, the HTTP API's. Returns the number of receivers.
-        Raises PeerError where the topic or a limit forbids it."""
+        """One message from anywhere but a plain run: a client's, a will, the HTTP API's. Returns the number of
+        receivers. Raises PeerError where the topic or a limit forbids it."""
         topic = message.topic
         if topic.startswith(DELAYED_PREFIX) and self.settings.delayed_enable:
             return self._delay(message, now)
@@ -166,7 +167,8 @@ class Broker:
     # -- time
 
     def tick(self, now: float, monotonic: float) -> None:
-        """What is due: delayed messages, wills, ends of sessions, expired retained messages, patience of full outlets."""
+        """What is due: delayed messages, wills, ends of sessions, expired retained messages, patience of full
+        outlets."""
         self.now = now
         self.wall = now - monotonic
         for outlet in [*self.turn.pressed]:

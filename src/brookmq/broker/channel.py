@@ -3,12 +3,14 @@
     CONNECTING ──CONNECT accepted──► CONNECTED ──► CLOSED
          └──AUTH──► AUTHENTICATING ──┘
 
-No socket and no clock: ``receive`` is given bytes and the time. Packets are handled strictly one after the other. A step
-that has to wait (a plugin's answer, a full subscriber) *suspends* the channel: what has come meanwhile stays unread here,
-the host stops reading, and ``resume`` goes on where it stopped. So the order of acknowledgements is the order of arrival.
+No socket and no clock: ``receive`` is given bytes and the time. Packets are handled strictly one after the other. A
+step
+that has to wait (a plugin's answer, a full subscriber) *suspends* the channel: what has come meanwhile stays unread
+here, the host stops reading, and ``resume`` goes on where it stopped. So the order of acknowledgements is the order of
+arrival.
 
-``_consume`` is the hot loop. It takes runs of PUBLISH packets and runs of acknowledgements as slices; every other packet
-is decoded and handed to the module that handles its kind.
+``_consume`` is the hot loop. It takes runs of PUBLISH packets and runs of acknowledgements as slices; every other
+packet is decoded and handed to the module that handles its kind.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from brookmq.broker.broker import Broker
 from brookmq.broker.dispatch import Dispatcher
 from brookmq.broker.inflight import PUBACK_DUE, PUBCOMP_DUE, OpenIds
 from brookmq.broker.outlet import Outlet, Turn
-from brookmq.broker.session import Publication, Session
+from brookmq.broker.session import Session
 from brookmq.broker.settings import Settings
 from brookmq.broker.topics import Audience, TopicIndex
 from brookmq.mqtt import reasons
@@ -63,8 +65,8 @@ class Host(Protocol):
 
 
 class Channel:
-    """Invariants: ``session`` is there exactly in CONNECTED; ``partial`` holds bytes only while they are not a whole packet
-    or the channel is suspended; a CLOSED channel changes nothing any more."""
+    """Invariants: ``session`` is there exactly in CONNECTED; ``partial`` holds bytes only while they are not a whole
+    packet or the channel is suspended; a CLOSED channel changes nothing any more."""
 
     def __init__(self, broker: Broker, host: Host, outlet: Outlet, listener: str, address: str) -> None:
         self.broker = broker
@@ -142,6 +144,7 @@ class Channel:
                         if end > 0:
                             taken = self._take_run(now)
                             if taken == TAKEN:
+                                self.counters.packets_received += run.count
                                 pos = end
                                 continue
                             if taken == WAIT:
@@ -151,6 +154,7 @@ class Channel:
                 elif 4 <= kind <= 7:
                     ids = ack_ids(data, pos)
                     if ids and self._take_acks(head, ids, now):
+                        self.counters.packets_received += len(ids) // 2
                         pos += 2 * len(ids)
                         continue
             body, end = frame(data, pos)
@@ -201,6 +205,7 @@ class Channel:
                 self.wait_for(full)
                 return WAIT
         session = self.session
+        assert session is not None
         count = run.count
         qos = run.qos
         counters = self.counters
@@ -254,6 +259,7 @@ class Channel:
     def _take_acks(self, head: int, ids: bytes, now: float) -> bool:
         """A run of acknowledgements in their shortest form. False: one of them is not expected, so take them singly."""
         session = self.session
+        assert session is not None
         count = len(ids) // 2
         if head == 0x40:
             session.acknowledged(ids, PUBACK_DUE)

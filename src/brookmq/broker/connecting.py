@@ -3,7 +3,8 @@
     CONNECT ─► check ─► (enhanced authentication: AUTH ⇄ AUTH) ─► ask who may come in ─► session ─► CONNACK
                                                                         └─ may wait for a plugin
 
-Nothing is changed before the last step: a client that is refused leaves no trace, and takes nothing over. [MQTT-3.1.4-2]
+Nothing is changed before the last step: a client that is refused leaves no trace, and takes nothing over.
+[MQTT-3.1.4-2]
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def _take_connect(channel: Channel, packet: packets.Connect, now: float) -> None
         if packet.version < 5 and not packet.clean_start:
             channel.refuse(reasons.CLIENT_IDENTIFIER_NOT_VALID)  # [MQTT-3.1.3-8] of 3.1.1
             return
-        client_id = f"brook-{broker.random.getrandbits(96):024x}"  # [MQTT-3.1.3-6]
+        client_id = broker.new_client_id()  # [MQTT-3.1.3-6]
     if len(client_id) > settings.client_id_length_max:
         channel.refuse(reasons.CLIENT_IDENTIFIER_NOT_VALID)
         return
@@ -150,6 +151,7 @@ def _check_will(channel: Channel, will: packets.Will) -> None:
 def _take_auth(channel: Channel, body: bytes, head: int, now: float) -> None:
     pending = channel.authentication
     packet = decode(head, body, channel.version)
+    assert pending is not None
     assert isinstance(packet, packets.Auth)
     if packet.properties.authentication_method != pending.method:
         raise PeerError(reasons.PROTOCOL_ERROR, "AUTH: another authentication method")  # [MQTT-4.12.0-5]
@@ -160,10 +162,12 @@ def _take_auth(channel: Channel, body: bytes, head: int, now: float) -> None:
 
 def _step(channel: Channel, data: bytes | None, now: float) -> None:
     pending = channel.authentication
+    assert pending is not None
     done, answer, username = pending.exchange.step(data)
     if not done:
         channel.outlet.put(encode(auth_packet(reasons.CONTINUE_AUTHENTICATION, pending.method, answer), 5))
         return
+    assert pending.packet is not None
     channel.authentication = None
     client = replace(pending.client, username=username if username is not None else pending.client.username)
     _ask(channel, pending.packet, client, now, answer)
@@ -178,16 +182,17 @@ def auth_packet(reason: int, method: str, data: bytes | None) -> packets.Auth:
 
 def re_authenticate(channel: Channel, packet: packets.Auth) -> None:
     """AUTH on a connection that is up: with the method of its CONNECT, or not at all. [MQTT-4.12.1-1]"""
-    method = channel.method
+    method, client = channel.method, channel.client
+    assert client is not None
     if not method or packet.properties.authentication_method != method:
         raise PeerError(reasons.PROTOCOL_ERROR, "AUTH: not the authentication method of the CONNECT")
     pending = channel.authentication
     if packet.reason == reasons.RE_AUTHENTICATE:
-        pending = PendingConnect(None, channel.client, method, channel.broker.mechanisms[method].begin(channel.client))
+        pending = PendingConnect(None, client, method, channel.broker.mechanisms[method].begin(client))
         channel.authentication = pending
     elif pending is None or packet.reason != reasons.CONTINUE_AUTHENTICATION:
         raise PeerError(reasons.PROTOCOL_ERROR, "AUTH: nothing to continue")
-    done, answer, _ = pending.exchange.step(packet.properties.authentication_data)  # refused: DISCONNECT [MQTT-4.12.1-2]
+    done, answer, _ = pending.exchange.step(packet.properties.authentication_data)  # may refuse [MQTT-4.12.1-2]
     reason = reasons.SUCCESS if done else reasons.CONTINUE_AUTHENTICATION
     channel.outlet.put(encode(auth_packet(reason, method, answer), 5))
     if done:
@@ -218,7 +223,12 @@ def _ask(channel: Channel, packet: packets.Connect, client: ClientInfo, now: flo
 
 
 def _decided(
-    channel: Channel, packet: packets.Connect, client: ClientInfo, decision: Allow | Deny, now: float, data: bytes | None
+    channel: Channel,
+    packet: packets.Connect,
+    client: ClientInfo,
+    decision: Allow | Deny,
+    now: float,
+    data: bytes | None,
 ) -> None:
     if isinstance(decision, Deny):
         channel.refuse(decision.reason, decision.message)
@@ -230,7 +240,7 @@ def _decided(
     if channel.mount_template:
         prefix = expand(channel.mount_template, client.client_id, client.username, single_level=True)
         if prefix is None:
-            channel.refuse(reasons.CLIENT_IDENTIFIER_NOT_VALID, "the listener's mount point can't be made for this client")
+            channel.refuse(reasons.CLIENT_IDENTIFIER_NOT_VALID, "no mount point can be made for this client")
             return
         mounted = prefix.encode()
     hooks = channel.broker.hooks

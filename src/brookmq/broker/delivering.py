@@ -1,7 +1,7 @@
 """The deliver hooks: plugins that look at each message before a client gets it.
 
-Hooks that answer in place are asked in place. For the others the deliveries of a session wait in a line of their own, so
-that each session gets its messages in order however long one answer takes.
+Hooks that answer in place are asked in place. For the others the deliveries of a session wait in a line of their own,
+so that each session gets its messages in order however long one answer takes.
 """
 
 from __future__ import annotations

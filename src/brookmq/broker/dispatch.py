@@ -1,7 +1,7 @@
 """Hands messages to their audience: runs as slices, everything else one by one.
 
-Nothing here waits. A publisher that has to be slowed down is found before (``full_receiver``), so that a run goes to all
-of its receivers or has not begun.
+Nothing here waits. A publisher that has to be slowed down is found before (``full_receiver``), so that a run goes to
+all of its receivers or has not begun.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Dispatcher:
     def full_receiver(self, audience: Audience) -> Outlet | None:
         """An outlet that publishers to this audience have to wait for. Asked only while there is one at all."""
         for subscription in audience.targets:
-            outlet = subscription.session.outlet
+            outlet: Outlet | None = subscription.session.outlet
             if outlet is not None and outlet.state == PRESSED:
                 return outlet
         for group in audience.groups:
@@ -74,7 +74,8 @@ class Dispatcher:
             session.sent_count += run.count
 
     def _one_by_one(self, subscription: Subscription, publisher: Session) -> None:
-        """A receiver with wishes of its own: identifiers, No Local, topic aliases, a mount point, a small packet size."""
+        """A receiver with wishes of its own: identifiers, No Local, topic aliases, a mount point, a small packet
+        size."""
         if subscription.no_local and subscription.session is publisher:
             return  # [MQTT-3.8.3-3]
         publication = self.publication

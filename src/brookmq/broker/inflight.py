@@ -21,7 +21,8 @@ SIZE_MAX = 65535  # packet ids are 1 to 65535 [MQTT-2.2.1-3]
 class Window:
     """Packet ids of a session's outbound QoS 1 and 2 messages. ``limit`` is the smaller of the client's receive maximum
     and ``session.inflight_max``; ids are given in turn, so that a late acknowledgement meets a free slot, not another
-    message. Invariant: ``count`` is the number of slots that are not FREE, and never above ``limit`` for new messages."""
+    message. Invariant: ``count`` is the number of slots that are not FREE, and never above ``limit`` for new
+    messages."""
 
     __slots__ = ("count", "cursor", "limit", "states")
 
@@ -58,7 +59,8 @@ class Window:
         return bytes(ids)
 
     def move(self, ids: bytes, expected: int, state: int) -> int:
-        """An acknowledgement came for each id: from ``expected`` to ``state``. Returns how many were in ``expected``."""
+        """An acknowledgement came for each id: from ``expected`` to ``state``. Returns how many were in
+        ``expected``."""
         states = self.states
         size = len(states)
         moved = 0

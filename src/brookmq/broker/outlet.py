@@ -1,8 +1,8 @@
 """What goes to one connection: collected during a turn of the event loop, written once at its end, bounded by bytes.
 
 A subscriber that reads too slowly first slows its publishers down, then loses QoS 0 messages; it never costs more than
-``limit`` bytes here. How long it may slow others down is its *patience*: a budget in seconds that refills slowly, so that
-a subscriber at its full speed is waited for again and again, and one that does not read is waited for once.
+``limit`` bytes here. How long it may slow others down is its *patience*: a budget in seconds that refills slowly, so
+that a subscriber at its full speed is waited for again and again, and one that does not read is waited for once.
 
     open ──(size > high)──► pressed ──(drained)──► open
                                │ patience used up
@@ -59,8 +59,8 @@ class Turn:
 
 
 class Outlet:
-    """Invariants: ``size`` is the number of bytes in ``chunk`` and ``more``; ``dirty`` says that the turn will flush it;
-    ``blocked`` says that the transport still has bytes of ours, so that we add none."""
+    """Invariants: ``size`` is the number of bytes in ``chunk`` and ``more``; ``dirty`` says that the turn will flush
+    it; ``blocked`` says that the transport still has bytes of ours, so that we add none."""
 
     __slots__ = (
         "blocked",
@@ -121,7 +121,8 @@ class Outlet:
             self.overfull()
 
     def overfull(self) -> None:
-        """More than half of the limit is here: write now, and when the socket takes no more, slow the publishers down."""
+        """More than half of the limit is here: write now, and when the socket takes no more, slow the publishers
+        down."""
         if not self.blocked:
             self._write()
         if self.size > self.high:
@@ -135,12 +136,14 @@ class Outlet:
             self.turn.pressed.append(self)
 
     def relieve(self) -> None:
-        """The queue of its session is empty: nothing holds publishers back any more, unless the outlet itself is full."""
+        """The queue of its session is empty: nothing holds publishers back any more, unless the outlet itself is
+        full."""
         if self.state != OPEN and not self.blocked and self.size <= self.high:
             self._open()
 
     def overflows(self) -> bool:
-        """Nothing that may be lost is taken now. While publishers can still be slowed down, up to the whole limit is."""
+        """Nothing that may be lost is taken now. While publishers can still be slowed down, up to the whole limit
+        is."""
         return self.size > self.high and (self.state == LAGGING or self.size > self.limit)
 
     def flush(self) -> None:

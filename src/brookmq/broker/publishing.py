@@ -1,4 +1,5 @@
-"""PUBLISH packets that take the slow way: with properties, retained, duplicates, to ``$`` topics, or looked at by plugins.
+"""PUBLISH packets that take the slow way: with properties, retained, duplicates, to ``$`` topics, or looked at by
+plugins.
 
 The way of such a message: decode, resolve its alias, check, rewrite and mount its topic, ask who may, ask the plugins,
 publish, acknowledge. It may have to wait for an answer in between; the channel handles nothing else meanwhile.
@@ -50,8 +51,8 @@ def take_publish(channel: Channel, head: int, body: bytes, now: float) -> None:
         start = reader.position
         properties, expiry, alias, payload_format, identified = forwardable(body, start, end)
         reader.position = end
-        if identified:
-            raise PeerError(reasons.PROTOCOL_ERROR, "PUBLISH: a client sent a subscription identifier")  # [MQTT-3.3.4-6]
+        if identified:  # [MQTT-3.3.4-6]
+            raise PeerError(reasons.PROTOCOL_ERROR, "PUBLISH: a client sent a subscription identifier")
         if alias is not None or not topic:
             topic = _resolve_alias(channel, topic, alias)
         if expiry is not None:
@@ -137,8 +138,8 @@ def _open(channel: Channel, packet_id: int) -> bool:
         session.open_ids = OpenIds()
     if session.open_ids.is_open(packet_id):
         return False
-    if session.open_ids.count >= channel.settings.receive_max and channel.version5:
-        raise PeerError(reasons.RECEIVE_MAXIMUM_EXCEEDED, "more unfinished QoS 2 messages than agreed")  # [MQTT-3.3.4-7]
+    if session.open_ids.count >= channel.settings.receive_max and channel.version5:  # [MQTT-3.3.4-7]
+        raise PeerError(reasons.RECEIVE_MAXIMUM_EXCEEDED, "more unfinished QoS 2 messages than agreed")
     session.open_ids.open(packet_id.to_bytes(2, "big"))
     return True
 
@@ -147,8 +148,8 @@ def _open(channel: Channel, packet_id: int) -> bool:
 
 
 def _judge(channel: Channel, message: Message, packet_id: int, now: float) -> None:
-    """Ask the access rules about the topic that the client named, then the publish hooks about the message as it goes on;
-    in place where they can answer in place, else by waiting."""
+    """Ask the access rules about the topic that the client named, then the publish hooks about the message as it goes
+    on; in place where they can answer in place, else by waiting."""
     hooks = channel.broker.hooks
     client = channel.client
     assert client is not None
@@ -222,7 +223,8 @@ def _known(channel: Channel, message: Message) -> bool | None:
 
 
 def _remember(channel: Channel, message: Message, allowed: bool) -> None:
-    """Runs of this topic are decided by this: they are never retained, so a decision about a retained one says nothing."""
+    """Runs of this topic are decided by this: they are never retained, so a decision about a retained one says
+    nothing."""
     if message.retain or not channel.guarded:
         return
     if channel.decisions is None or len(channel.decisions) >= DECISIONS_MAX:
@@ -231,8 +233,8 @@ def _remember(channel: Channel, message: Message, allowed: bool) -> None:
 
 
 def _finish(channel: Channel, qos: int, packet_id: int, message: Message | None, allowed: bool, now: float) -> None:
-    """Publish, then acknowledge: an acknowledgement means that the message is where it has to be. ``qos`` is that of the
-    packet; a plugin may have changed the message's own."""
+    """Publish, then acknowledge: an acknowledgement means that the message is where it has to be. ``qos`` is that of
+    the packet; a plugin may have changed the message's own."""
     reason = reasons.SUCCESS
     if not allowed:
         channel.counters.publishes_denied += 1

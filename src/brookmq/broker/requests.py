@@ -1,5 +1,5 @@
-"""The packets of a connected client other than PUBLISH and runs of acknowledgements: SUBSCRIBE, UNSUBSCRIBE, DISCONNECT,
-AUTH, and acknowledgements that say more than that all is well."""
+"""The packets of a connected client other than PUBLISH and runs of acknowledgements: SUBSCRIBE, UNSUBSCRIBE,
+DISCONNECT, AUTH, and acknowledgements that say more than that all is well."""
 
 from __future__ import annotations
 
@@ -162,5 +162,3 @@ def _session(channel: Channel) -> Session:
     session = channel.session
     assert session is not None
     return session
-
-

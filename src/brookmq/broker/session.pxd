@@ -83,7 +83,7 @@ cdef class Session:
     @cython.locals(delivery=Delivery)
     cpdef pump(self, double now)
     cpdef bint full(self)
-    @cython.locals(window=Window, held=dict, moved=int, i=Py_ssize_t)
+    @cython.locals(window=Window, held=dict, moved=int, i=Py_ssize_t, packet_id=int)
     cpdef int acknowledged(self, bytes ids, int state)
     @cython.locals(window=Window, held=dict, moved=int, i=Py_ssize_t, packet_id=int)
     cpdef int received(self, bytes ids)

@@ -1,14 +1,15 @@
 """What the broker keeps of a client: subscriptions, the QoS state, and what it has not got yet.
 
-A *transient* session (expiry 0) ends with its connection, so it keeps no copy of what it sent. A *kept* one outlives it:
-every unacknowledged message is held, in the order in which it was sent, and sent again with DUP when the client is back.
+A *transient* session (expiry 0) ends with its connection, so it keeps no copy of what it sent. A *kept* one outlives
+it: every unacknowledged message is held, in the order in which it was sent, and sent again with DUP when the client is
+back.
 
 The way of a message at QoS 1 or 2 to a session:
 
     queue ──(window has room, outlet takes it)──► window, held ──(PUBACK / PUBREC)──► done
 
-and directly to the window when the queue is empty. The queue is bounded by count and bytes; ``queue_full`` says which end
-gives way. What a session must persist, and how it reads what it missed, is all in this class: ``held``, ``queue``,
+and directly to the window when the queue is empty. The queue is bounded by count and bytes; ``queue_full`` says which
+end gives way. What a session must persist, and how it reads what it missed, is all in this class: ``held``, ``queue``,
 ``open_ids``, ``subscriptions``, ``expiry`` and ``will``.
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from brookmq.base.counters import Counters
 from brookmq.base.message import Message
@@ -88,8 +90,9 @@ class Publication:
 
 
 class Session:
-    """Invariants: ``outlet`` is None exactly while no client is connected; ``held`` has the packet ids of the window for
-    which something is kept; the queue is not empty only while the window or the outlet is full, or the client is away."""
+    """Invariants: ``outlet`` is None exactly while no client is connected; ``held`` has the packet ids of the window
+    for which something is kept; the queue is not empty only while the window or the outlet is full, or the client is
+    away."""
 
     def __init__(self, client_id: str, limits: SessionLimits, counters: Counters) -> None:
         self.client_id = client_id
@@ -103,12 +106,12 @@ class Session:
         self.created_at = 0.0
         self.disconnected_at = 0.0
         self.generation = 0  # raised at each connect: a timer of an earlier one is void
-        self.channel: object = None
+        self.channel: Any = None  # the Channel that holds it
         self.will: object = None
         self.subscriptions: dict[str, Subscription] = {}  # by the filter that the client gave
         self.outlet: Outlet | None = None
         self.plain = True  # runs can be handed to it as they are: no mount point, no topic alias, no hook
-        self.intercept: Callable[[Session, Delivery, float], None] | None = None  # the deliver hooks, where there are any
+        self.intercept: Callable[[Session, Delivery, float], None] | None = None  # the deliver hooks, if there are any
         self.mount = b""
         self.packet_size_max = 0xFFFFFFFF
         self.alias_max = 0
@@ -135,7 +138,7 @@ class Session:
             if window is None:
                 window = self.window = Window(self.window_limit)
             room = window.limit - window.count
-            fit = count if count <= room else room
+            fit = min(count, room)
             if fit > 0:
                 ids = window.take(fit, qos)
                 outlet.put(run.with_ids(self.version5, qos, ids, first))
@@ -254,7 +257,8 @@ class Session:
         return True
 
     def _alias(self, topic: bytes) -> int:
-        """The topic's alias when the client knows it, minus a new one when there is one left, else 0. [MQTT-3.1.2-26]"""
+        """The topic's alias when the client knows it, minus a new one when there is one left, else 0.
+        [MQTT-3.1.2-26]"""
         if self.aliases is None:
             self.aliases = {}
         alias = self.aliases.get(topic)
@@ -319,7 +323,9 @@ class Session:
         held = self.held
         if held:
             for i in range(0, len(ids), 2):
-                held.pop(ids[i] << 8 | ids[i + 1], None)
+                packet_id = ids[i] << 8 | ids[i + 1]
+                if window.state(packet_id) == FREE:  # else it was another kind of acknowledgement than is due
+                    held.pop(packet_id, None)
         return moved
 
     def received(self, ids: bytes) -> int:
@@ -332,17 +338,18 @@ class Session:
         if held:
             for i in range(0, len(ids), 2):
                 packet_id = ids[i] << 8 | ids[i + 1]
-                if packet_id in held:
+                if packet_id in held and window.state(packet_id) == PUBCOMP_DUE:
                     held[packet_id] = None
         return moved
 
     def resend(self) -> None:
-        """The client is back: everything unacknowledged goes out again, in its order, before anything new. [MQTT-4.4.0-1]"""
+        """The client is back: everything unacknowledged goes out again, in its order, before anything new.
+        [MQTT-4.4.0-1]"""
         self.to_resend = deque(self.held) if self.held else None
 
     def _resend(self, now: float) -> bool:
-        """As many as the client's receive maximum allows; True when all are out. DUP is set, PUBREL goes where PUBREC had
-        come. [MQTT-3.3.1-1, MQTT-4.6.0-1, MQTT-3.3.4-9]"""
+        """As many as the client's receive maximum allows; True when all are out. DUP is set, PUBREL goes where PUBREC
+        had come. [MQTT-3.3.1-1, MQTT-4.6.0-1, MQTT-3.3.4-9]"""
         window, held, waiting, outlet = self.window, self.held, self.to_resend, self.outlet
         if window is None or held is None or waiting is None or outlet is None:
             self.to_resend = None

@@ -4,8 +4,8 @@
                           │ not kept                         │ expiry, discard
                           └──────────────► ended ◄───────────┘
 
-A will is published when its connection ends without a DISCONNECT of the normal kind: at once, after its delay, or at the
-end of the session, whichever comes first; a client that comes back before then takes it back. [MQTT-3.1.3-9]
+A will is published when its connection ends without a DISCONNECT of the normal kind: at once, after its delay, or at
+the end of the session, whichever comes first; a client that comes back before then takes it back. [MQTT-3.1.3-9]
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from brookmq.broker.settings import Settings
 from brookmq.broker.subscribing import Subscriptions
 from brookmq.broker.timers import Timer, Timers
 from brookmq.mqtt import reasons
-
-
 
 log = logging.getLogger("brookmq.broker")
 
@@ -59,7 +57,7 @@ class Will:
 class Holder(Protocol):
     """The channel that holds a session, as far as this module needs it."""
 
-    client: ClientInfo
+    client: ClientInfo | None
 
     def disconnect(self, reason: int, message: str = "") -> None:
         """Tell the client why, and close. The session's end is the caller's business."""
@@ -134,7 +132,7 @@ class Sessions:
         session.to_resend = None
         self.connected_count -= 1
         session.generation += 1
-        if self.hooks.client_off:
+        if self.hooks.client_off and channel.client is not None:
             self.hooks.tell("client_off", ClientEvent(channel.client, now, reason))
         if not with_will:
             session.will = None

@@ -22,7 +22,8 @@ EXCLUSIVE = "$exclusive/"
 
 
 class Subscriptions:
-    """Invariant: ``count`` is the number of subscriptions of all sessions; ``exclusive`` has the holder of each filter."""
+    """Invariant: ``count`` is the number of subscriptions of all sessions; ``exclusive`` has the holder of each
+    filter."""
 
     def __init__(self, settings: Settings, index: TopicIndex, counters: Counters, random: Random) -> None:
         self.settings = settings

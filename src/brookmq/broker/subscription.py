@@ -53,7 +53,8 @@ class Subscription:
 
 
 def merged(first: Subscription, second: Subscription) -> Subscription:
-    """What a session gets when both match: one copy, at the higher QoS, with the identifiers of both. [MQTT-3.3.4-2, -4]
+    """What a session gets when both match: one copy, at the higher QoS, with the identifiers of both. [MQTT-3.3.4-2,
+    -4]
 
     No Local holds back only what every matching subscription would hold back; retain as published wins where one asks.
     """

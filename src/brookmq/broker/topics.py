@@ -1,11 +1,12 @@
 """Who gets a topic: the index of all subscriptions, and the memory of what it answered.
 
-*Index.* Filters without wildcards are found by one dictionary look-up. The others stand in a trie with one node per level,
-where ``+`` and ``#`` have places of their own; a look-up walks at most the branches that match.
+*Index.* Filters without wildcards are found by one dictionary look-up. The others stand in a trie with one node per
+level, where ``+`` and ``#`` have places of their own; a look-up walks at most the branches that match.
 
 *Audience.* What the index found for a topic is kept as long as it is right. A change of a filter without wildcards ends
 the audience of that topic alone. A change of a wildcard filter raises the epoch; an audience of an older epoch is right
-still when none of the filters changed since then matches its topic (a short list of them is kept), else it is made anew.
+still when none of the filters changed since then matches its topic (a short list of them is kept), else it is made
+anew.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from brookmq.broker.outlet import Outlet
 if TYPE_CHECKING:
     from brookmq.edge.context import ListenerContext
     from brookmq.edge.hub import Hub
-    from brookmq.edge.peer import Peer
 
 
 class Connection:
@@ -29,7 +28,7 @@ class Connection:
     def __init__(self, hub: Hub, context: ListenerContext) -> None:
         self.hub = hub
         self.context = context
-        self.peer: Peer | None = None
+        self.peer: Any = None  # a Peer; its listener sets it
         self.transport: Any = None
         self.channel: Channel | None = None
         self.outlet: Outlet | None = None
@@ -43,7 +42,8 @@ class Connection:
         hub = self.hub
         peer = self.peer
         self.transport = transport
-        self.transport.set_write_buffer_limits(0)
+        # Not 0: a TLS transport of uvloop pauses at "as many as the limit", so with 0 it would pause for good at once.
+        self.transport.set_write_buffer_limits(1, 0)
         outlet = Outlet(hub.turn, self.transport, hub.settings.output_bytes_max, hub.settings.patience)
         channel = Channel(hub.broker, self, outlet, self.context.name, str(peer))
         channel.mount_template = self.context.mountpoint

@@ -1,4 +1,5 @@
-"""What all connections of a node share: the broker, the turn, the watch over silence, the tasks that wait for plugins."""
+"""What all connections of a node share: the broker, the turn, the watch over silence, the tasks that wait for
+plugins."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class Hub:
         self.settings = broker.settings
         self.counters: Counters = broker.counters
         self.loop = loop
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}  # in the order in which they came
         self.watch = Watch()
         self.tasks: set[asyncio.Future[Any]] = set()
         self.empty = asyncio.Event()
@@ -36,13 +37,13 @@ class Hub:
         return Connection(self, context)
 
     def opened(self, connection: Connection) -> None:
-        self.connections.add(connection)
+        self.connections[connection] = None
         self.empty.clear()
         self.counters.connections_opened += 1
         self.watch.look_again(connection, monotonic() + self.settings.connect_timeout)
 
     def lost(self, connection: Connection) -> None:
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
         self.counters.connections_closed += 1
         if not self.connections:
             self.empty.set()

@@ -10,8 +10,8 @@ RUN_COUNT_MAX = 1024  # messages in one run
 
 
 def frame(data: bytes, pos: int) -> tuple[int, int]:
-    """``(body, end)`` of the packet at ``pos``. ``end`` lies beyond the data when the packet is not all there yet; it is 0
-    when even the length is not there, -1 when the length is malformed."""
+    """``(body, end)`` of the packet at ``pos``. ``end`` lies beyond the data when the packet is not all there yet; it
+    is 0 when even the length is not there, -1 when the length is malformed."""
     at = pos + 1
     value = shift = 0
     while True:
@@ -57,8 +57,8 @@ class Run:
         self._qos0: dict[bool, bytes] = {}
 
     def scan(self, data: bytes, pos: int, version5: bool, packet_size_max: int) -> int:
-        """Take the run that begins at ``pos``. Returns its end, or 0 when the packet there is not plain, not complete or
-        not well formed (the slow way finds out which)."""
+        """Take the run that begins at ``pos``. Returns its end, or 0 when the packet there is not plain, not complete
+        or not well formed (the slow way finds out which)."""
         head = data[pos]
         qos = head >> 1 & 3
         if head & 0xF9 != 0x30 or qos == 3:
@@ -136,8 +136,8 @@ class Run:
 
 
 def ack_ids(data: bytes, pos: int) -> bytes:
-    """The packet ids of the acknowledgements of one type in their shortest form (four bytes each) from ``pos`` on. Empty
-    when the packet there has another form."""
+    """The packet ids of the acknowledgements of one type in their shortest form (four bytes each) from ``pos`` on.
+    Empty when the packet there has another form."""
     start = data[pos : pos + 1] + b"\x02"
     ids = bytearray()
     while data.startswith(start, pos) and pos + 4 <= len(data) and data[pos + 2 : pos + 4] != b"\0\0":

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
-from heapq import nlargest
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from brookmq import __version__, _pure
@@ -111,7 +113,8 @@ class View:
         }
 
     def alarms(self) -> Sequence[AlarmInfo]:
-        return [AlarmInfo(alarm.name, alarm.message, _moment(alarm.activated_at)) for alarm in self._node.alarms.active()]
+        active = self._node.alarms.active()
+        return [AlarmInfo(alarm.name, alarm.message, _moment(alarm.activated_at)) for alarm in active]
 
     def log_level(self) -> LogLevel:
         return logs.level()
@@ -123,12 +126,15 @@ class View:
 
     def _client_info(self, client_id: str) -> ClientInfo | None:
         session = self._broker.sessions.by_client_id.get(client_id)
-        return None if session is None else ClientInfo(**_client_fields(session))
+        return None if session is None else _client_info(session)
 
     def recent_clients(self, limit: int) -> Sequence[ClientInfo]:
-        channels = [c.channel for c in self._node.hub.connections if c.channel is not None and c.channel.session is not None]
-        newest = nlargest(limit, channels, key=lambda channel: channel.connected_at)
-        return [ClientInfo(**_client_fields(channel.session)) for channel in newest if channel.session is not None]
+        found: list[ClientInfo] = []
+        for connection in islice(reversed(self._node.hub.connections), 10 * limit):
+            channel = connection.channel
+            if channel is not None and channel.session is not None and len(found) < limit:
+                found.append(_client_info(channel.session))
+        return found
 
     async def clients(
         self, after: str, limit: int, *, search: str = "", connected: bool | None = None
@@ -148,7 +154,7 @@ class View:
             return None
         channel = session.channel
         return ClientDetail(
-            **_client_fields(session),
+            **asdict(_client_info(session)),
             queued_bytes=session.queue_bytes,
             messages_received=session.received_count,
             messages_sent=session.sent_count,
@@ -172,9 +178,9 @@ class View:
     # -- subscriptions and topics
 
     def _subscription_keys(self) -> Iterable[Iterable[str]]:
-        for client_id, session in [*self._broker.sessions.by_client_id.items()]:
+        for session in [*self._broker.sessions.by_client_id.values()]:
             if session.subscriptions:
-                yield [client_id + SEPARATOR + filter for filter in session.subscriptions]
+                yield [session.client_id + SEPARATOR + filter for filter in session.subscriptions]
 
     def _subscription_info(self, key: str) -> SubscriptionInfo | None:
         client_id, _, filter = key.partition(SEPARATOR)
@@ -265,29 +271,31 @@ class View:
         topic = request.topic.encode()
         if topic.startswith(b"$SYS/"):
             raise PeerError(reasons.NOT_AUTHORIZED, "$SYS topics are the node's own")
-        message = Message(topic, request.payload, request.qos, request.retain, properties.forwardable(), expires_at, now)
+        message = Message(
+            topic, request.payload, request.qos, request.retain, properties.forwardable(), expires_at, now
+        )
         return PublishResult(self._broker.publish(message, None, now))
 
 
-def _client_fields(session: Session) -> dict[str, object]:
+def _client_info(session: Session) -> ClientInfo:
     channel = session.channel
     live = channel if isinstance(channel, Channel) else None
-    return {
-        "client_id": session.client_id,
-        "connected": live is not None,
-        "address": None if live is None else live.address,
-        "listener": None if live is None else live.listener,
-        "protocol_version": session.version,
-        "username": session.username,
-        "keep_alive_s": 0 if live is None else live.keep_alive,
-        "clean_start": live is None or live.clean_start,
-        "session_expiry_s": int(session.expiry),
-        "connected_at": None if live is None else _moment(live.connected_at),
-        "disconnected_at": _moment(session.disconnected_at) if session.disconnected_at and live is None else None,
-        "subscriptions": len(session.subscriptions),
-        "queued": len(session.queue or ()),
-        "in_flight": 0 if session.window is None else session.window.count,
-    }
+    return ClientInfo(
+        client_id=session.client_id,
+        connected=live is not None,
+        address=None if live is None else live.address,
+        listener=None if live is None else live.listener,
+        protocol_version=session.version,
+        username=session.username,
+        keep_alive_s=0 if live is None else live.keep_alive,
+        clean_start=live is None or live.clean_start,
+        session_expiry_s=int(session.expiry),
+        connected_at=None if live is None else _moment(live.connected_at),
+        disconnected_at=_moment(session.disconnected_at) if session.disconnected_at and live is None else None,
+        subscriptions=len(session.subscriptions),
+        queued=len(session.queue or ()),
+        in_flight=0 if session.window is None else session.window.count,
+    )
 
 
 def _subscribers(entry: Entry) -> int:
@@ -296,9 +304,9 @@ def _subscribers(entry: Entry) -> int:
 
 def _retained_info(message: Message) -> RetainedInfo:
     expires = _moment(message.expires_at) if message.expires_at else None
-    return RetainedInfo(message.topic.decode(), message.qos, len(message.payload), _moment(message.published_at), expires)
+    stored = _moment(message.published_at)
+    return RetainedInfo(message.topic.decode(), message.qos, len(message.payload), stored, expires)
 
 
 def _resident_bytes() -> int:
-    with open("/proc/self/statm", "rb") as file:
-        return int(file.read().split()[1]) * PAGE_BYTES
+    return int(Path("/proc/self/statm").read_bytes().split()[1]) * PAGE_BYTES

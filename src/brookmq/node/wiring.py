@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
+from secrets import token_hex
 
 from brookmq.access.authenticate import Authentication
 from brookmq.access.hook import HookLimits
@@ -84,8 +85,9 @@ def broker_of(config: Config, alarms: Alarms, loop: asyncio.AbstractEventLoop) -
         RetainedStore(retained.count_max, retained.bytes_max, retained.payload_max),
         DelayedMessages(config.delayed.count_max, int(config.delayed.delay_max), config.delayed.bytes_max),
         TopicRewriter([RewriteRule(rule.action, rule.filter, rule.pattern, rule.target) for rule in config.rewrite]),
-        Random(),
+        Random(),  # noqa: S311 - picks members of shared groups
     )
+    broker.new_client_id = lambda: f"brook-{token_hex(12)}"  # nobody can guess another's and take it over
     broker.auto_subscriptions = [
         SubscriptionRequest(
             subscription.filter,
