@@ -12,13 +12,15 @@ from brookmq.broker.inflight import PUBACK_DUE, PUBCOMP_DUE, PUBREC_DUE
 from brookmq.broker.session import Session
 from brookmq.mqtt import packets, reasons
 from brookmq.mqtt.codec import PINGRESP_BYTES, decode, encode_ack, encode_suback, encode_unsuback
-from brookmq.mqtt.packet_types import PACKET_NAMES, PUBACK, PUBCOMP, PUBREC, PUBREL
+from brookmq.mqtt.packet_types import CONNECT, PACKET_NAMES, PUBACK, PUBCOMP, PUBREC, PUBREL
 
 if TYPE_CHECKING:
     from brookmq.broker.channel import Channel
 
 
 def take_packet(channel: Channel, head: int, body: bytes, now: float) -> None:
+    if head >> 4 == CONNECT:  # whatever it says [MQTT-3.1.0-2]
+        raise PeerError(reasons.PROTOCOL_ERROR, "a second CONNECT")
     packet = decode(head, body, channel.version)
     if isinstance(packet, packets.Subscribe):
         _take_subscribe(channel, packet, now)
@@ -33,7 +35,7 @@ def take_packet(channel: Channel, head: int, body: bytes, now: float) -> None:
     elif isinstance(packet, packets.Pingreq):
         channel.outlet.put(PINGRESP_BYTES)  # [MQTT-3.12.4-1]
     else:
-        # a second CONNECT [MQTT-3.1.0-2], or a packet that only servers send
+        # a packet that only servers send
         raise PeerError(reasons.PROTOCOL_ERROR, f"a client may not send {PACKET_NAMES[head >> 4]} now")
 
 
