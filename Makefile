@@ -4,18 +4,19 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
-EDITABLE := $(PIP) --no-deps --no-build-isolation --editable .
+REGISTER := BROOKMQ_COMPILE=0 $(PIP) --no-deps --no-build-isolation --editable .
 DEV := $(VENV)/.setup-dev
 RUN := $(VENV)/.setup-run
 ARGS ?=
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 .PHONY: help setup setup-test build run test test-long check format bench fuzz docs lock clean distclean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-11s %s\n", $$1, $$2 }'
 
-setup: $(DEV) ## Make .venv with everything to use, test and develop BrookMQ
+setup: $(DEV) build ## Make .venv with everything to use, test and develop BrookMQ
 	@echo "ready: $(VENV)/bin/brookmq"
 
 setup-test: ## Install the Debian packages that the interoperability tests use
@@ -27,29 +28,29 @@ run: $(if $(wildcard $(DEV)),$(DEV),$(RUN)) build ## Install what a node needs, 
 build: ## Compile the hot modules that changed
 	@$(PY) setup.py --quiet build_ext --inplace
 
-test: setup setup-test build ## Run the tests, compiled and as plain Python
+test: setup setup-test ## Run the tests, compiled and as plain Python
 	@$(PY) .ci/test.py $(ARGS)
 
-test-long: setup setup-test build ## Run the tests that take minutes
+test-long: setup setup-test ## Run the tests that take minutes
 	@$(PY) -m pytest -m long $(ARGS)
 
-check: setup ## Lint, formatting, types, import rules
+check: $(DEV) ## Lint, formatting, types, import rules
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
 
-format: setup ## Format the sources and fix what can be fixed
+format: $(DEV) ## Format the sources and fix what can be fixed
 	@$(VENV)/bin/ruff check --fix .
 	@$(VENV)/bin/ruff format .
 
-bench: setup build ## Measure side by side with Mosquitto
+bench: setup ## Measure side by side with Mosquitto
 	@$(PY) -m bench $(ARGS)
 
-fuzz: setup build ## Feed a node random bytes, guided by coverage (ARGS="-max_total_time=600")
+fuzz: setup ## Feed a node random bytes, guided by coverage (ARGS="-max_total_time=600")
 	@$(PY) -m tests.fuzz $(ARGS)
 
-docs: setup ## Write the generated parts of the guide
+docs: $(DEV) ## Write the generated parts of the guide
 	@$(PY) -m brookmq.base.config.guide docs/guide/configuration.md
 
 # Hashes and versions only, no addresses: pip's own settings say where packages come from.
@@ -75,11 +76,11 @@ $(PY):
 $(RUN): requirements-run.lock pyproject.toml setup.py | $(PY)
 	@echo "installing what a node needs ..."
 	@$(PIP) --require-hashes --requirement requirements-run.lock
-	@$(EDITABLE)
+	@$(REGISTER)
 	@touch $@
 
 $(DEV): requirements-dev.lock pyproject.toml setup.py | $(PY)
 	@echo "installing everything ..."
 	@$(PIP) --require-hashes --requirement requirements-dev.lock
-	@$(EDITABLE)
+	@$(REGISTER)
 	@touch $@ $(RUN)
