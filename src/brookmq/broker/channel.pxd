@@ -40,6 +40,7 @@ cdef class Channel:
     cdef public int keep_alive
     cdef public bint clean_start
     cdef public bytes last_topic
+    cdef public int last_qos
     cdef public Audience last_audience
     cdef public dict aliases
     cdef public bint problem_information
@@ -57,6 +58,8 @@ cdef class Channel:
     cpdef int _take_run(self, double now) except -1
     @cython.locals(topic=bytes, audience=Audience)
     cpdef Audience _find_audience(self, Run run)
+    @cython.locals(session=Session)
+    cpdef bint _overwhelms(self, Run run) except -1
     @cython.locals(session=Session, count=Py_ssize_t)
     cpdef bint _take_acks(self, int head, bytes ids, double now) except -1
     cpdef _take_packet(self, int head, bytes body, double now)

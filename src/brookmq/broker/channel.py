@@ -93,12 +93,13 @@ class Channel:
         self.partial: bytearray | None = None
         self.need = 0
         self.bytes_received = 0
-        self.last_seen = 0.0  # monotonic seconds of the last bytes
+        self.last_seen = 0.0  # monotonic seconds of the last bytes; before CONNECT is complete, of the beginning
         self.silence_max = 0.0  # seconds without a packet after which the peer counts as gone; 0 = never
         self.connected_at = 0.0
         self.keep_alive = 0
         self.clean_start = True
-        self.last_topic = b""
+        self.last_topic = b""  # of the run before, with its QoS and who gets it: the next is mostly the same
+        self.last_qos = 0
         self.last_audience: Audience | None = None
         self.aliases: dict[int, bytes] | None = None  # inbound
         self.problem_information = True
@@ -110,8 +111,9 @@ class Channel:
 
     def receive(self, data: bytes, monotonic: float) -> None:
         """Bytes have come. Never raises for anything that a peer can send."""
-        self.last_seen = monotonic
-        if self.state == CLOSED:
+        if self.state == CONNECTED:
+            self.last_seen = monotonic
+        elif self.state == CLOSED:
             return
         self.counters.bytes_received += len(data)
         self.bytes_received += len(data)
@@ -134,6 +136,10 @@ class Channel:
         pos = 0
         singly_until = 0
         while pos < size:
+            if self.outlet.size > self.outlet.limit:  # it does not read our answers, so we do not read its requests
+                self.wait_for(self.outlet)
+                self._keep(data, pos)
+                return
             head = data[pos]
             kind = head >> 4
             if self.state == CONNECTED:
@@ -194,8 +200,15 @@ class Channel:
     def _take_run(self, now: float) -> int:
         publication = self.dispatcher.publication
         run = publication.run
+        if run.qos and self._overwhelms(run):
+            return SINGLY
         audience = self.last_audience
-        if audience is None or audience.epoch != self.index.epoch or not run.has_topic(self.last_topic):
+        if (
+            audience is None
+            or audience.epoch != self.index.epoch
+            or run.qos != self.last_qos
+            or not run.has_topic(self.last_topic)
+        ):
             audience = self._find_audience(run)
             if audience is None:
                 return SINGLY
@@ -239,6 +252,13 @@ class Channel:
             self.outlet.put(acks(0x50, ids))
         return TAKEN
 
+    def _overwhelms(self, run: Run) -> bool:
+        """More than half of a session's queue at once: it could be full before anybody can be slowed down for it."""
+        session = self.session
+        assert session is not None
+        limits = session.limits
+        return run.count * 2 > limits.queue_count_max or (run.end - run.start) * 2 > limits.queue_bytes_max
+
     def _find_audience(self, run: Run) -> Audience | None:
         """Who gets this topic, or None when the messages need a closer look."""
         if run.qos > self.settings.qos_max or run.topic_size > self.settings.topic_length_max:
@@ -253,6 +273,7 @@ class Channel:
             check_name(topic, self.settings.topic_levels_max)
         audience = self.index.audience(topic)
         self.last_topic = topic
+        self.last_qos = run.qos
         self.last_audience = audience
         return audience
 
@@ -330,6 +351,7 @@ class Channel:
         if self.state == CLOSED:
             return
         self.suspended = False
+        self.heard(self.broker.now)
         data = self.partial
         self.partial = None
         if data:
@@ -429,8 +451,15 @@ class Channel:
             session.pump(self.broker.now)
 
     def overdue(self, monotonic: float) -> bool:
-        """True when the peer has been silent for too long. A peer that we do not read from is not to blame."""
-        return self.silence_max > 0 and not self.suspended and monotonic - self.last_seen > self.silence_max
+        """True when the peer has been silent for too long. A peer that we do not read from is not to blame, unless we
+        wait for it to read our answers."""
+        if self.suspended and self.outlet.size <= self.outlet.limit:
+            return False
+        return self.silence_max > 0 and monotonic - self.last_seen > self.silence_max
+
+    def heard(self, now: float) -> None:
+        """Silence is counted from now on (unix seconds)."""
+        self.last_seen = max(self.last_seen, now - self.broker.wall)
 
     def timed_out(self) -> None:
         """[MQTT-3.1.2-22], [MQTT-3.1.4-5]"""

@@ -30,6 +30,8 @@ cdef class Outlet:
     cdef public double patience_at
     cdef public double patience_max
     cdef public double pressed_at
+    cdef public long long credit
+    cdef public long long taken
     cdef public list waiters
     cdef public object when_drained
 
@@ -38,15 +40,19 @@ cdef class Outlet:
     cpdef press(self)
     cpdef relieve(self)
     cpdef bint overflows(self)
+    @cython.locals(pieces=Py_ssize_t)
     cpdef flush(self)
     @cython.locals(chunk=bytes)
     cpdef _write(self)
+    cpdef bytes _join(self)
     cpdef finish(self)
     cpdef block(self)
     cpdef unblock(self)
     cpdef _drained(self)
     cpdef _open(self)
+    @cython.locals(taken=longlong, elapsed=double)
     cpdef tick(self, double now)
+    cpdef _lag(self)
     cpdef wait(self, object waiter)
     cpdef release(self)
     cpdef close(self)
