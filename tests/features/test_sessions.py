@@ -1,0 +1,135 @@
+"""docs/guide/sessions.md and retained.md: lives and queues of sessions, limits, and what a restart loses."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.features.figures import metric, wait_until
+from tests.harness.fixtures import ClientMaker, NodeMaker
+from tests.harness.wire import Kind, Property, connect
+
+KEPT = [(Property.SESSION_EXPIRY, 100)]
+
+
+def test_mqtt_3_sessions_live_for_the_longest_expiry(client: ClientMaker, make_node: NodeMaker) -> None:
+    node = make_node('[session]\nexpiry_max = "1s"\n')
+    away = client(4, "meter", to=node, clean=False)
+    away.subscribe("alerts/#", qos=1)
+    away.disconnect()
+    back = client(4, "meter", to=node, clean=False)
+    assert back.connack.session_present
+    back.disconnect()
+    wait_until(lambda: metric(node, "sessions") == 0)
+    assert not client(4, "meter", to=node, clean=False).connack.session_present
+
+
+@pytest.mark.parametrize(
+    ("queue_full", "expected"), [("drop_oldest", [b"2", b"3", b"4"]), ("drop_newest", [b"0", b"1", b"2"])]
+)
+def test_a_full_queue_drops_as_configured(
+    client: ClientMaker, make_node: NodeMaker, queue_full: str, expected: list[bytes]
+) -> None:
+    node = make_node(f'[session]\nqueue_count_max = 3\nqueue_full = "{queue_full}"\n')
+    away = client(5, "meter", to=node, clean=False, props=KEPT)
+    away.subscribe("alerts/#", qos=1)
+    away.disconnect()
+    publisher = client(to=node)
+    for number in range(5):
+        publisher.publish("alerts/fire", b"%d" % number, qos=1)
+    assert metric(node, "dropped_queue_full") == 2
+    back = client(5, "meter", to=node, clean=False, props=KEPT)
+    assert back.take_payloads(3) == expected
+    back.expect_nothing()
+
+
+def test_a_queue_is_bounded_by_bytes_too(client: ClientMaker, make_node: NodeMaker) -> None:
+    node = make_node('[session]\nqueue_bytes_max = "1KiB"\n')
+    away = client(5, "meter", to=node, clean=False, props=KEPT)
+    away.subscribe("a", qos=1)
+    away.disconnect()
+    publisher = client(to=node)
+    for number in range(3):
+        publisher.publish("a", b"%d" % number * 500, qos=1)
+    back = client(5, "meter", to=node, clean=False, props=KEPT)
+    assert [payload[:1] for payload in back.take_payloads(2)] == [b"1", b"2"]
+    back.expect_nothing()
+
+
+@pytest.mark.parametrize("queue_qos0", [False, True])
+def test_qos_0_messages_wait_only_when_asked_to(client: ClientMaker, make_node: NodeMaker, queue_qos0: bool) -> None:
+    node = make_node(f"[session]\nqueue_qos0 = {str(queue_qos0).lower()}\n")
+    away = client(5, "meter", to=node, clean=False, props=KEPT)
+    away.subscribe("alerts/#", qos=1)
+    away.disconnect()
+    client(to=node).publish("alerts/fire", b"0", qos=0)
+    client(to=node).publish("alerts/fire", b"1", qos=1)
+    back = client(5, "meter", to=node, clean=False, props=KEPT)
+    assert back.take_payloads(1 + queue_qos0) == ([b"0", b"1"] if queue_qos0 else [b"1"])
+    back.expect_nothing()
+
+
+@pytest.mark.parametrize(("version", "refusal"), [(4, 3), (5, 0x97)])
+def test_a_full_node_takes_nobody_new(
+    client: ClientMaker, raw: ClientMaker, make_node: NodeMaker, version: int, refusal: int
+) -> None:
+    node = make_node("[session]\ncount_max = 1\n")
+    client(5, "first", to=node, clean=False, props=KEPT).disconnect()
+    visitor = raw(version, to=node)
+    visitor.send(connect("second", version=version))
+    visitor.expect_refused(refusal)
+    assert client(5, "first", to=node, clean=False, props=KEPT).connack.session_present
+
+
+def test_assigned_client_ids(client: ClientMaker, raw: ClientMaker) -> None:
+    given = client(5, "").connack.get(Property.ASSIGNED_CLIENT_ID)
+    assert isinstance(given, str)
+    assert given.startswith("brook-")
+    assert len(given) == len("brook-") + 24
+    visitor = raw(4)
+    visitor.send(connect("", version=4, clean=False))
+    visitor.expect_refused(2)
+
+
+def test_a_restart_loses_sessions_retained_and_delayed_messages(client: ClientMaker, make_node: NodeMaker) -> None:
+    """Known, and said on every page that it concerns: they are in memory."""
+    first = make_node()
+    meter = client(5, "meter", to=first, clean=False, props=KEPT)
+    meter.subscribe("a", qos=1)
+    meter.publish("kept", b"1", retain=True)
+    meter.publish("$delayed/1/later", b"1")
+    assert first.stop() == 0
+    second = make_node()
+    back = client(5, "meter", to=second, clean=False, props=KEPT)
+    assert not back.connack.session_present
+    back.subscribe("kept", "later")
+    until = time.time() + 1.5
+    wait_until(lambda: time.time() > until)
+    back.expect_nothing()
+
+
+def test_a_stop_tells_the_clients(client: ClientMaker, make_node: NodeMaker) -> None:
+    node = make_node()
+    five, four = client(5, to=node), client(4, to=node)
+    assert node.stop() == 0
+    assert five.expect(Kind.DISCONNECT).reason == 0x8B
+    four.expect_closed()
+
+
+def test_retained_limits_keep_what_was_there(client: ClientMaker, make_node: NodeMaker) -> None:
+    node = make_node('[retained]\ncount_max = 1\npayload_max = "4"\n\n[sys_topics]\nenable = false\n')
+    publisher, live = client(to=node), client(to=node)
+    live.subscribe("#", retain_handling=2)
+    publisher.publish("a", b"1234", retain=True)
+    publisher.publish("a", b"12345", retain=True)
+    publisher.publish("b", b"1", retain=True)
+    assert live.take_payloads(3) == [b"1234", b"12345", b"1"]
+    assert metric(node, "dropped_retained_limit") == 2
+    late = client(to=node)
+    late.subscribe("#")
+    assert late.take().payload == b"1234"
+    late.expect_nothing()
+    publisher.publish("a", b"", retain=True)
+    publisher.publish("b", b"1", retain=True)
+    assert metric(node, "retained") == 1
