@@ -157,12 +157,14 @@ class Channel:
                                 self._keep(data, pos)
                                 return
                             singly_until = end
-                elif 4 <= kind <= 7:
+                elif 4 <= kind <= 7 and pos >= singly_until:
                     ids = ack_ids(data, pos)
-                    if ids and self._take_acks(head, ids, now):
-                        self.counters.packets_received += len(ids) // 2
-                        pos += 2 * len(ids)
-                        continue
+                    if ids:
+                        if self._take_acks(head, ids, now):
+                            self.counters.packets_received += len(ids) // 2
+                            pos += 2 * len(ids)
+                            continue
+                        singly_until = pos + 2 * len(ids)  # not looked at as a run again: that would be quadratic
             body, end = frame(data, pos)
             if end < 0:
                 raise PeerError(reasons.MALFORMED_PACKET, "the length of a packet has more than four bytes")
@@ -192,7 +194,7 @@ class Channel:
 
     def _check_beginning(self, head: int) -> None:
         """Before CONNECT nothing else is waited for. [MQTT-3.1.0-1]"""
-        if self.state == CONNECTING and head != 0x10:
+        if self.state == CONNECTING and head >> 4 != 1 and self.authentication is None:
             raise PeerError(reasons.PROTOCOL_ERROR, "the first packet is not CONNECT")
 
     # -- runs

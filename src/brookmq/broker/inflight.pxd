@@ -20,5 +20,5 @@ cdef class OpenIds:
     @cython.locals(bits=bytearray, n=Py_ssize_t, i=Py_ssize_t, at=Py_ssize_t)
     cpdef int open(self, bytes ids)
     cpdef bint is_open(self, int packet_id)
-    @cython.locals(bits=bytearray, released=int, i=Py_ssize_t, at=Py_ssize_t, mask=int)
+    @cython.locals(bits=bytearray, n=Py_ssize_t, i=Py_ssize_t, at=Py_ssize_t)
     cpdef int release(self, bytes ids)

@@ -119,17 +119,26 @@ class OpenIds:
         return bool(self.bits[packet_id >> 3] & (1 << (packet_id & 7)))
 
     def release(self, ids: bytes) -> int:
-        """PUBREL came for each id. Returns how many were open."""
+        """PUBREL came for each id: all of them are open, or nothing is changed and the answer is 0."""
         bits = self.bits
-        released = 0
-        for i in range(0, len(ids), 2):
+        n = len(ids)
+        i = 0
+        while i < n:
             at = ids[i] << 8 | ids[i + 1]
-            mask = 1 << (at & 7)
-            if bits[at >> 3] & mask:
-                bits[at >> 3] &= 0xFF ^ mask
-                released += 1
-        self.count -= released
-        return released
+            if not bits[at >> 3] & (1 << (at & 7)):
+                break
+            bits[at >> 3] &= 0xFF ^ (1 << (at & 7))
+            i += 2
+        if i < n:  # one is not open (or stands twice in the run): take back, each gets its own answer
+            n = i
+            i = 0
+            while i < n:
+                at = ids[i] << 8 | ids[i + 1]
+                bits[at >> 3] |= 1 << (at & 7)
+                i += 2
+            return 0
+        self.count -= n // 2
+        return n // 2
 
     def packet_ids(self) -> list[int]:
         """All open ids, for listings and for what a session must persist."""
