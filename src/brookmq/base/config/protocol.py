@@ -123,7 +123,7 @@ class Mqtt(Section):
     )
     user_properties_max: int = setting(
         100,
-        "User properties in one packet.",
+        "User properties in one PUBLISH.",
         limit=Limit("DISCONNECT 0x97 (quota exceeded), closed.", unit="properties"),
         ge=0,
     )
