@@ -21,7 +21,7 @@ def section(results: Results) -> str:
         f"Machine: {what}, Python {machine['python']}.\n",
         *_origins(list(results.series.values())),
         *(table.markdown() for table in tables(results)),
-        "\\* The load tool was over 90 % busy: the broker could do more than this row shows.\n",
+        "\\* The load tool was over 90 % busy: the broker could do more than shown. † Messages of QoS 0 were lost.\n",
     ]
     return "\n".join(parts)
 

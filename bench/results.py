@@ -43,6 +43,9 @@ class Series:
         values = [value for report in self.reports.get(broker, []) if (value := _follow(report, path)) is not None]
         return median(values) if values else None
 
+    def lost(self, broker: str) -> bool:
+        return any(report.get("lost") for report in self.reports.get(broker, []))
+
     def tool_was_limit(self, broker: str) -> bool:
         return any(report.get("tool_was_limit") for report in self.reports.get(broker, []))
 

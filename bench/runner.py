@@ -69,10 +69,9 @@ def run(plan: Plan, results: Results, certificates: Certificates | None, say: Ca
     failures: list[str] = []
     for scenario in plan.scenarios:
         results.series[scenario.key] = Series(date, plan.command, plan.pinned, versions)
-    rounds = max([plan.rounds, *(scenario.rounds_min for scenario in plan.scenarios)])
-    for number in range(rounds):
+    for number in range(max(scenario.rounds(plan.rounds) for scenario in plan.scenarios)):
         for scenario in plan.scenarios:
-            if number >= max(plan.rounds, scenario.rounds_min):
+            if number >= scenario.rounds(plan.rounds):
                 continue
             if scenario.needs_tls and certificates is None:
                 continue
@@ -97,7 +96,7 @@ def _load(plan: Plan, scenario: Scenario, broker: Broker, certificates: Certific
             raise BrokerError(f"{broker.name} opened no TLS listener")
         arguments = [*scenario.timed(plan.duration_s, plan.warm_up_s), "--mqtt-version", plan.mqtt_version]
         report = run_tool([*arguments, "--port", str(port), "--broker-pid", str(running.pid)], pinned=plan.pinned)
-    if report["lost"] and "--qos" in scenario.arguments:
+    if report["lost"] and report["qos"]:
         raise BrokerError(f"{report['lost']} messages lost")
     return report
 

@@ -70,8 +70,8 @@ def _tool(results: Results) -> Table:
 
 
 def _rate(series: Series, broker: str, name: str = "messages_per_s") -> str:
-    mark = "*" if series.tool_was_limit(broker) else ""
-    return number(series.figure(broker, name)) + mark
+    marks = ("\\*" if series.tool_was_limit(broker) else "") + ("†" if series.lost(broker) else "")
+    return number(series.figure(broker, name)) + marks
 
 
 def _messages(results: Results) -> Table:

@@ -9,6 +9,7 @@ cdef class Client:
     cdef public list subscriptions
     cdef int64_t _filters_asked
     cdef public object sock
+    cdef bint _layered
     cdef public object epoll
     cdef public bint was_ready
     cdef public int state
@@ -29,6 +30,7 @@ cdef class Client:
     cpdef start(self, object sock, object epoll, int64_t now)
     @cython.locals(taken=Py_ssize_t)
     cpdef write(self, object content)
+    cdef bint _is_stuck(self)
     cdef Py_ssize_t _send(self, object content)
     cdef _watch(self, int events)
     cpdef flush(self)

@@ -12,6 +12,7 @@ import socket
 from typing import TYPE_CHECKING, Final
 
 from brookmq.bench.packets import receive_maximum
+from brookmq.bench.transport import Layer
 
 if TYPE_CHECKING:
     from brookmq.bench.frames import Inbox, PublishBlock
@@ -31,9 +32,9 @@ class Client:
     """A connection in the making or made, with its role: it publishes from ``block``, it counts what it receives."""
 
     __slots__ = (
-        "_filters_asked", "_views", "allowance", "block", "due_at", "epoll", "failure", "in_flight_max", "inbox",
-        "opening", "packets_per_write", "pending", "publishing", "qos", "receiving", "sent", "sock", "started_at",
-        "state", "subscriptions", "was_ready",
+        "_filters_asked", "_layered", "_views", "allowance", "block", "due_at", "epoll", "failure", "in_flight_max",
+        "inbox", "opening", "packets_per_write", "pending", "publishing", "qos", "receiving", "sent", "sock",
+        "started_at", "state", "subscriptions", "was_ready",
     )  # fmt: skip
 
     def __init__(self, opening: bytes, inbox: Inbox, subscriptions: list[bytes], filter_count: int) -> None:
@@ -41,7 +42,8 @@ class Client:
         self.inbox = inbox
         self.subscriptions = subscriptions
         self._filters_asked = filter_count
-        self.sock: socket.socket | None = None
+        self.sock: socket.socket | Layer | None = None
+        self._layered = False
         self.epoll: select.epoll | None = None
         self.state = WAITING
         self.was_ready = False
@@ -72,9 +74,10 @@ class Client:
         self.in_flight_max = in_flight_max
         self.packets_per_write = packets_per_write
 
-    def start(self, sock: socket.socket, epoll: select.epoll, now: int) -> None:
+    def start(self, sock: socket.socket | Layer, epoll: select.epoll, now: int) -> None:
         """Begin with a socket that is connected or about to be."""
         self.sock = sock
+        self._layered = isinstance(sock, Layer)
         self.epoll = epoll
         epoll.register(sock.fileno(), select.EPOLLIN)
         self.state = CONNECTING
@@ -87,16 +90,19 @@ class Client:
             self.pending += content
             return
         taken = self._send(content)
-        if taken < len(content) and self.state != CLOSED:
+        if (taken < len(content) or self._is_stuck()) and self.state != CLOSED:
             self.pending += content[taken:]
             self._watch(select.EPOLLIN | select.EPOLLOUT)
 
     def flush(self) -> None:
         """The kernel has room again."""
-        if self.pending:
-            del self.pending[: self._send(self.pending)]
-            if not self.pending:
-                self._watch(select.EPOLLIN)
+        del self.pending[: self._send(self.pending)]
+        if not self.pending and not self._is_stuck():
+            self._watch(select.EPOLLIN)
+
+    def _is_stuck(self) -> bool:
+        """Whether a layer above the socket has taken bytes that the kernel has not."""
+        return self._layered and isinstance(self.sock, Layer) and self.sock.unsent()
 
     def _send(self, content: bytes | bytearray | memoryview) -> int:
         if self.sock is None:

@@ -15,6 +15,7 @@ from typing import Final
 
 from brookmq.bench.client import CLOSED, READY, Client, Flow
 from brookmq.bench.packets import PINGREQ
+from brookmq.bench.transport import Layer
 from brookmq.bench.wire import Latencies
 
 READABLE: Final = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
@@ -30,7 +31,7 @@ NANOSECONDS: Final = 1_000_000_000
 class Engine:
     """All clients of this process."""
 
-    def __init__(self, connector: Callable[[], socket.socket], receive_bytes: int = RECEIVE_BYTES) -> None:
+    def __init__(self, connector: Callable[[], socket.socket | Layer], receive_bytes: int = RECEIVE_BYTES) -> None:
         self.connector = connector
         self.epoll = select.epoll()
         self.buffer = bytearray(receive_bytes)

@@ -78,9 +78,9 @@ def measure(fleet: Fleet, scenario: str, progress: Progress) -> Report:
     settings, engine = fleet.settings, fleet.engine
     gc.collect()
     gc.freeze()
-    bring_up(fleet, progress)
-    gc.disable()
     try:
+        bring_up(fleet, progress)
+        gc.disable()
         if settings.keep_alive_s:
             engine.keep_alive(settings.keep_alive_s / 2)
         if not settings.rate_per_s:

@@ -11,6 +11,7 @@ import hashlib
 import os
 import socket
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,21 +35,24 @@ class Target:
     ca_file: str | None = None
     """Checked against this authority; None: not checked, which is enough for a load."""
 
-    def connector(self) -> Callable[[], socket.socket]:
+    def connector(self) -> Callable[[], socket.socket | Layer]:
         """A function that begins a new connection."""
         family, kind, protocol, _, address = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0]
         if not (self.tls or self.websocket):
             return lambda: _plain(family, kind, protocol, address, blocking=False)
         context = self._context() if self.tls else None
 
-        def connect() -> socket.socket:
-            sock = _plain(family, kind, protocol, address, blocking=True)
-            if context is not None:
-                sock = _TlsSocket(context.wrap_socket(sock, server_hostname=self.host))  # type: ignore[assignment]
-            if self.websocket:
-                sock = _WebSocket(sock, self.host, self.path)  # type: ignore[assignment]
-            sock.setblocking(False)
-            return sock
+        def connect() -> socket.socket | Layer:
+            sock: socket.socket | _TlsSocket = _plain(family, kind, protocol, address, blocking=True)
+            if isinstance(sock, socket.socket) and context is not None:
+                sock = _TlsSocket(context.wrap_socket(sock, server_hostname=self.host))
+            try:
+                made = _WebSocket(sock, self.host, self.path) if self.websocket else sock
+            except OSError:
+                sock.close()
+                raise
+            made.setblocking(False)
+            return made
 
         return connect
 
@@ -80,11 +84,23 @@ def _plain(family: int, kind: int, protocol: int, address: Any, *, blocking: boo
     return sock
 
 
-class _Wrapped:
-    """What all wrapped sockets do alike; ``inner`` is the socket below."""
+class Layer(ABC):
+    """A protocol between the tool and a socket, used as a socket is; ``inner`` is what lies below."""
 
-    def __init__(self, inner: socket.socket) -> None:
+    def __init__(self, inner: socket.socket | Layer) -> None:
         self.inner = inner
+
+    @abstractmethod
+    def send(self, content: bytes | bytearray | memoryview, /) -> int:
+        """Take as much as possible; BlockingIOError when that is nothing."""
+
+    @abstractmethod
+    def recv_into(self, buffer: memoryview | bytearray, /) -> int:
+        """Fill the buffer; BlockingIOError when there is nothing yet, 0 at the end of the stream."""
+
+    def unsent(self) -> bool:
+        """Whether bytes that ``send`` took have not gone to the kernel; the next ``send``, even of nothing, tries."""
+        return False
 
     def fileno(self) -> int:
         return self.inner.fileno()
@@ -96,7 +112,7 @@ class _Wrapped:
         self.inner.close()
 
 
-class _TlsSocket(_Wrapped):
+class _TlsSocket(Layer):
     """An SSL socket that says "not now" as plain sockets do, and holds nothing back from a reader."""
 
     inner: ssl.SSLSocket
@@ -104,7 +120,7 @@ class _TlsSocket(_Wrapped):
     def __init__(self, inner: ssl.SSLSocket) -> None:
         super().__init__(inner)
 
-    def send(self, content: bytes | memoryview) -> int:
+    def send(self, content: bytes | bytearray | memoryview) -> int:
         try:
             return self.inner.send(content)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
@@ -116,12 +132,12 @@ class _TlsSocket(_Wrapped):
     def recv(self, size: int) -> bytes:
         return self.inner.recv(size)
 
-    def recv_into(self, buffer: memoryview) -> int:
+    def recv_into(self, buffer: memoryview | bytearray) -> int:
         # Records that OpenSSL has decrypted already do not make the descriptor readable: take them all.
         total = 0
         while total < len(buffer):
             try:
-                length = self.inner.recv_into(buffer[total:])
+                length = self.inner.recv_into(memoryview(buffer)[total:])
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
                 if total:
                     break
@@ -132,10 +148,10 @@ class _TlsSocket(_Wrapped):
         return total
 
 
-class _WebSocket(_Wrapped):
+class _WebSocket(Layer):
     """MQTT bytes in binary frames; the opening handshake happens when it is made."""
 
-    def __init__(self, inner: socket.socket, host: str, path: str) -> None:
+    def __init__(self, inner: socket.socket | _TlsSocket, host: str, path: str) -> None:
         super().__init__(inner)
         self._input = bytearray()
         self._output = bytearray()
@@ -159,12 +175,17 @@ class _WebSocket(_Wrapped):
             raise ConnectionRefusedError("the WebSocket handshake was refused")
         self._input += rest
 
-    def send(self, content: bytes | memoryview) -> int:
+    def unsent(self) -> bool:
+        return bool(self._output)
+
+    def send(self, content: bytes | bytearray | memoryview) -> int:
         """Takes the content whole as one frame; an earlier frame that is still stuck has to go first."""
         if self._output:
             del self._output[: self.inner.send(self._output)]
             if self._output:
                 raise BlockingIOError
+        if not content:
+            return 0
         content = content[:_FRAME_BYTES_MAX]
         size = len(content)
         # A client must mask; the key 0 is a key like any other and leaves the bytes as they are.
@@ -174,7 +195,7 @@ class _WebSocket(_Wrapped):
             del self._output[: self.inner.send(self._output)]
         return size
 
-    def recv_into(self, buffer: memoryview) -> int:
+    def recv_into(self, buffer: memoryview | bytearray) -> int:
         part = bytearray(max(len(buffer) - len(self._input), 0))
         length = self.inner.recv_into(part)
         if not length:
@@ -185,7 +206,7 @@ class _WebSocket(_Wrapped):
             raise BlockingIOError
         return taken
 
-    def _unframe(self, buffer: memoryview) -> int:
+    def _unframe(self, buffer: memoryview | bytearray) -> int:
         written = 0
         while self._input:
             if not self._frame_left and not self._control_left and not self._header():
