@@ -235,6 +235,10 @@ def test_sessions_get_what_they_are_owed(node: Broker) -> None:
     run_state_machine_as_test(
         story,
         settings=settings(
-            max_examples=60, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=80,
+            stateful_step_count=50,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
         ),
     )
