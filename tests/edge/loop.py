@@ -29,7 +29,7 @@ def coroutine_tests(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> Ho
 
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             runner.run(run())
-        assert not problems
+        assert not problems, problems
         return True
 
     return pytest_pyfunc_call
