@@ -124,15 +124,15 @@ class Node:
 
     def _tick(self) -> None:
         began = self.loop.time()
+        self.loop_lag = max(began - self._tick_due, self.loop_lag * 0.9)  # the latest peak, fading in seconds
+        self._tick_due = began + TICK_SECONDS
+        self._ticking = self.loop.call_at(self._tick_due, self._tick)  # first: an error below must not be the last tick
         monotonic = time.monotonic()
         now = time.time()
         self.broker.tick(now, monotonic)
         self.hub.tick(monotonic)
         if self._sys_topics is not None:
             self._sys_topics.tick(now, float(self.config.sys_topics.interval))
-        self.loop_lag = max(began - self._tick_due, self.loop_lag * 0.9)  # the latest peak, fading in seconds
-        self._tick_due = began + TICK_SECONDS
-        self._ticking = self.loop.call_at(self._tick_due, self._tick)
 
     async def _publish(self, message: Message) -> None:
         self.broker.publish(message, None, time.time())
