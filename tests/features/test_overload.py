@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.features.figures import metric, wait_until
-from tests.harness.fixtures import ClientMaker
+from tests.harness.fixtures import ClientMaker, NodeMaker
 from tests.harness.node import Node
 from tests.harness.raw import unique
-from tests.harness.wire import Kind, Property, publish
+from tests.harness.wire import PINGREQ, Kind, Properties, Property, publish
 
 OUTPUT_BYTES_MAX = 64 * 1024
 PAYLOAD = bytes(1000)
@@ -54,7 +54,6 @@ def test_qos_0_is_dropped_for_who_does_not_read_and_others_get_all(impatient: No
         publisher.send(burst)
         publisher.sync()
         assert time.monotonic() - before < 5
-    stuck.send()
     received = 0
     while received * len(PAYLOAD) < OUTPUT_BYTES_MAX:
         received += stuck.receive().kind is Kind.PUBLISH
@@ -82,6 +81,48 @@ def test_a_lagging_subscriber_that_reads_again_is_an_ordinary_one(impatient: Nod
     while stuck.receive().payload != b"one more":
         pass
     assert metric(impatient, "dropped_output_full") == before
+
+
+@pytest.mark.parametrize("props", [(), ((Property.USER_PROPERTY, ("way", "slow")),)], ids=["runs", "singly"])
+def test_a_burst_costs_time_and_no_messages(client: ClientMaker, make_node: NodeMaker, props: Properties) -> None:
+    node = make_node('[edge]\noutput_bytes_max = "64KiB"\npatience = "30s"\n')
+    slow, publisher = client(to=node), client(to=node)
+    slow.subscribe("burst")
+    burst = publish("burst", PAYLOAD, props=props) * 200
+    sent = 0
+    while metric(node, "publishers_paused") == 0:
+        publisher.send(burst)
+        sent += 200
+        assert sent * len(PAYLOAD) < 4 * SYSTEM_BYTES_MAX, "nobody was slowed down"
+    for _ in range(sent):
+        slow.expect(Kind.PUBLISH)
+    assert metric(node, "dropped_output_full") == 0
+    assert metric(node, "subscribers_lagging") == 0
+
+
+def test_without_patience_nobody_waits(client: ClientMaker, make_node: NodeMaker) -> None:
+    node = make_node('[edge]\noutput_bytes_max = "64KiB"\npatience = 0\n')
+    stuck, publisher = client(to=node), client(to=node)
+    stuck.subscribe("burst")
+    burst = publish("burst", PAYLOAD) * 200
+    while metric(node, "dropped_output_full") == 0:
+        publisher.send(burst)
+        publisher.sync()
+    assert metric(node, "publishers_paused") == 0
+
+
+def test_a_publisher_that_does_not_read_its_acknowledgements_is_not_read_from(
+    client: ClientMaker, make_node: NodeMaker
+) -> None:
+    node = make_node('[edge]\noutput_bytes_max = "64KiB"\n')
+    publisher = client(to=node)
+    pings = PINGREQ * 10_000
+    sent = 0
+    while metric(node, "publishers_paused") == 0:
+        publisher.send(pings)
+        sent += 10_000
+    for _ in range(sent):
+        publisher.expect(Kind.PINGRESP)
 
 
 def test_qos_1_waits_in_the_queue_which_is_bounded(impatient: Node, client: ClientMaker) -> None:
