@@ -173,7 +173,12 @@ def test_a_run_says_what_its_packets_say(kernel: ModuleType, stream: tuple[bytes
 
 def is_text(topic: bytes) -> bool:
     """A run's topic is checked by the channel, once for all its messages."""
-    return b"\0" not in topic and b"+" not in topic and b"#" not in topic and topic.decode(errors="ignore").encode() == topic
+    return (
+        b"\0" not in topic
+        and b"+" not in topic
+        and b"#" not in topic
+        and topic.decode(errors="ignore").encode() == topic
+    )
 
 
 @pytest.mark.parametrize("kernel", FORMS)
