@@ -102,6 +102,16 @@ def test_packet_id_zero_ends_the_connection(client: ClientMaker, version: int, k
 
 
 @both
+@pytest.mark.parametrize("kind", [Kind.PUBACK, Kind.PUBREC, Kind.PUBREL, Kind.PUBCOMP], ids=lambda kind: kind.name)
+@mqtt5("2.2.1-5", "4.13.1-1")
+@mqtt311("2.3.1-6", "4.8.0-1")
+def test_packet_id_zero_in_an_acknowledgement_ends_the_connection(
+    client: ClientMaker, version: int, kind: Kind
+) -> None:
+    client(version).send(wire.acknowledge(kind, 0)).expect_closed(MALFORMED, PROTOCOL_ERROR)
+
+
+@both
 @mqtt5("2.2.1-4", "4.3.2-1", "4.3.3-1")
 @mqtt311("2.3.1-4", "4.3.2-1", "4.3.3-1")
 def test_packet_ids_of_the_node_are_unused_ones(client: ClientMaker, version: int) -> None:

@@ -10,7 +10,7 @@ from tests.harness import wire
 from tests.harness.fixtures import ClientMaker
 from tests.harness.raw import Client, unique
 from tests.harness.wire import KEPT, Property, Will
-from tests.spec.marks import both, every_qos, mqtt5, mqtt311
+from tests.spec.marks import both, every_qos, every_version, mqtt5, mqtt311
 
 PROTOCOL_ERROR, WITH_WILL = 0x82, 0x04
 
@@ -22,7 +22,7 @@ def watch(client: ClientMaker, topic: str, version: int = 5) -> Client:
     return watcher
 
 
-@both
+@every_version
 @every_qos
 @mqtt5("3.1.2-7", "3.1.2-8", "3.1.2-9", "3.1.2-12")
 @mqtt311("3.1.2-8", "3.1.2-9", "3.1.2-14")
@@ -55,7 +55,7 @@ def test_a_protocol_error_publishes_the_will(client: ClientMaker, version: int) 
     assert watcher.take().payload == b"will"
 
 
-@both
+@every_version
 @mqtt5("3.1.2-8", "3.1.4-3")
 @mqtt311("3.1.2-8", "3.1.4-2")
 def test_a_takeover_publishes_the_will_of_the_old_connection(client: ClientMaker, version: int) -> None:
@@ -68,7 +68,7 @@ def test_a_takeover_publishes_the_will_of_the_old_connection(client: ClientMaker
     watcher.expect_nothing()
 
 
-@both
+@every_version
 @mqtt5("3.1.2-8", "3.1.2-10", "3.14.4-3")
 @mqtt311("3.1.2-8", "3.1.2-10", "3.14.4-3")
 def test_disconnect_deletes_the_will(client: ClientMaker, version: int) -> None:
@@ -112,7 +112,7 @@ def test_without_the_flag_there_is_no_will(client: ClientMaker, version: int) ->
     watcher.expect_nothing()
 
 
-@both
+@every_version
 @pytest.mark.parametrize("retain", [False, True], ids=["not-retained", "retained"])
 @mqtt5("3.1.2-14", "3.1.2-15")
 @mqtt311("3.1.2-16", "3.1.2-17")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.harness import wire
 from tests.harness.fixtures import ClientMaker
@@ -184,6 +186,39 @@ def test_properties_survive_a_wait_in_a_session_and_the_retained_store(client: C
     for receiver in (client(5, absent.client_id, **KEPT), late):
         assert sorted(receiver.take().properties, key=str) == sorted(props, key=str)
     publisher.publish(topic, retain=True)
+
+
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=200)
+ANY_PROPERTIES = st.tuples(
+    st.lists(st.tuples(st.just(Property.USER_PROPERTY), st.tuples(TEXTS, TEXTS)), max_size=20),
+    st.lists(
+        st.one_of(
+            st.tuples(st.just(Property.PAYLOAD_FORMAT), st.just(0)),
+            st.tuples(st.just(Property.CONTENT_TYPE), TEXTS),
+            st.tuples(st.just(Property.RESPONSE_TOPIC), TEXTS.filter(lambda text: text and not set("+#") & set(text))),
+            st.tuples(st.just(Property.CORRELATION_DATA), st.binary(max_size=300)),
+        ),
+        unique_by=lambda item: item[0],
+    ),
+).flatmap(lambda parts: st.permutations([*parts[0], *parts[1]]))
+
+
+@mqtt5("3.3.2-4", "3.3.2-15", "3.3.2-16", "3.3.2-17", "3.3.2-18", "3.3.2-20")
+def test_any_properties_arrive_unaltered(client: ClientMaker) -> None:
+    topic = unique()
+    publisher, subscriber = client(), client()
+    subscriber.subscribe(topic, qos=1)
+
+    @settings(max_examples=100, deadline=None, database=None)
+    @given(props=ANY_PROPERTIES, qos=st.integers(0, 1), payload=st.binary(max_size=300))
+    def check(props: list[tuple[Property, wire.Value]], qos: int, payload: bytes) -> None:
+        publisher.publish(topic, payload, qos=qos, props=props)
+        got = subscriber.take()
+        assert got.payload == payload
+        assert sorted(got.properties, key=str) == sorted(props, key=str)
+        assert got.all(Property.USER_PROPERTY) == [value for name, value in props if name is Property.USER_PROPERTY]
+
+    check()
 
 
 def test_properties_are_left_out_for_older_clients(client: ClientMaker) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from tests.harness.fixtures import ClientMaker
 from tests.harness.raw import Client, unique
-from tests.harness.wire import Property
-from tests.spec.marks import both, every_qos, mqtt5, mqtt311
+from tests.harness.wire import KEPT, Property
+from tests.spec.marks import both, every_qos, every_version, mqtt5, mqtt311
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def retained(client: ClientMaker, topic: str, version: int) -> Client:
     return subscriber
 
 
-@both
+@every_version
 @every_qos
 @mqtt5("3.3.1-5", "3.3.1-9")
 @mqtt311("3.3.1-5", "3.3.1-6", "3.3.1-8")
@@ -53,7 +53,7 @@ def test_a_retained_qos0_message_replaces_the_one_before(client: ClientMaker, ve
     subscriber.expect_nothing()
 
 
-@both
+@every_version
 @mqtt5("3.3.1-6", "3.3.1-7")
 @mqtt311("3.3.1-10", "3.3.1-11")
 def test_an_empty_payload_removes_the_retained_message(client: ClientMaker, version: int, topic: str) -> None:
@@ -112,6 +112,21 @@ def test_retain_handling_1_sends_to_new_subscriptions_only(client: ClientMaker, 
     subscriber.unsubscribe(topic)
     subscriber.subscribe(topic, retain_handling=1)
     assert subscriber.take().payload == b"x"
+
+
+@mqtt5("3.3.1-10")
+def test_a_subscription_of_a_resumed_session_is_not_new(client: ClientMaker, topic: str) -> None:
+    first = client(**KEPT)
+    first.subscribe(topic, retain_handling=1)
+    first.disconnect()
+    client().publish(topic, b"x", retain=True)
+    again = client(5, first.client_id, **KEPT)
+    again.subscribe(topic, retain_handling=1)
+    again.expect_nothing()
+    again.disconnect()
+    fresh = client(5, first.client_id, clean=True)
+    fresh.subscribe(topic, retain_handling=1)
+    assert fresh.take().payload == b"x"
 
 
 @mqtt5("3.3.1-11")

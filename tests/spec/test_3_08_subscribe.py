@@ -9,7 +9,7 @@ from tests.harness.fixtures import ClientMaker
 from tests.harness.node import Node
 from tests.harness.raw import unique
 from tests.harness.wire import KEPT, Kind, Property
-from tests.spec.marks import both, every_qos, mqtt5, mqtt311
+from tests.spec.marks import both, every_qos, every_version, mqtt5, mqtt311
 
 MALFORMED, PROTOCOL_ERROR, FILTER_INVALID = 0x81, 0x82, 0x8F
 
@@ -90,7 +90,7 @@ def test_no_local_on_a_shared_subscription_is_a_protocol_error(client: ClientMak
     client().send(packet).expect_closed(PROTOCOL_ERROR)
 
 
-@both
+@every_version
 @mqtt5("3.8.4-1", "3.8.4-5", "3.8.4-6", "3.8.4-7", "3.9.3-1", "3.9.3-2")
 @mqtt311("3.8.4-1", "3.8.4-4", "3.8.4-5", "3.9.3-1", "3.9.3-2")
 def test_suback_answers_every_filter_in_order(client: ClientMaker, version: int) -> None:

@@ -10,10 +10,10 @@ from tests.harness import wire
 from tests.harness.fixtures import ClientMaker
 from tests.harness.raw import unique
 from tests.harness.wire import KEPT, PINGREQ, Kind, Property
-from tests.spec.marks import both, every_qos, mqtt5, mqtt311
+from tests.spec.marks import both, every_qos, every_version, mqtt5, mqtt311
 
 
-@both
+@every_version
 @mqtt5("4.3.1-1", "3.3.1-2")
 @mqtt311("4.3.1-1", "3.3.1-2")
 def test_qos0_is_sent_once_and_needs_no_answer(client: ClientMaker, version: int) -> None:
@@ -26,7 +26,7 @@ def test_qos0_is_sent_once_and_needs_no_answer(client: ClientMaker, version: int
     subscriber.expect_nothing()
 
 
-@both
+@every_version
 @mqtt5("4.3.2-2", "4.3.2-3")
 @mqtt311("4.3.2-1")
 def test_qos1_outwards(client: ClientMaker, version: int) -> None:
@@ -40,7 +40,7 @@ def test_qos1_outwards(client: ClientMaker, version: int) -> None:
     subscriber.expect_nothing()
 
 
-@both
+@every_version
 @mqtt5("4.3.2-5", "4.3.2-4")
 @mqtt311("4.3.2-2")
 def test_after_puback_the_same_packet_id_is_a_new_message(client: ClientMaker, version: int) -> None:
@@ -53,7 +53,7 @@ def test_after_puback_the_same_packet_id_is_a_new_message(client: ClientMaker, v
     subscriber.expect_nothing()
 
 
-@both
+@every_version
 @mqtt5("4.3.3-2", "4.3.3-3", "4.3.3-4", "4.3.3-5")
 @mqtt311("4.3.3-1")
 def test_qos2_outwards(client: ClientMaker, version: int) -> None:
@@ -69,7 +69,7 @@ def test_qos2_outwards(client: ClientMaker, version: int) -> None:
     subscriber.expect_nothing()
 
 
-@both
+@every_version
 @mqtt5("4.3.3-8", "4.3.3-10", "4.3.3-11", "4.3.3-12")
 @mqtt311("4.3.3-2")
 def test_qos2_inwards_is_exactly_once(client: ClientMaker, version: int) -> None:
@@ -216,7 +216,7 @@ def test_repeats_within_a_burst_are_delivered_once(client: ClientMaker, version:
 # -- order -------------------------------------------------------------------------------------------------------
 
 
-@both
+@every_version
 @every_qos
 @mqtt5("4.6.0-5", "4.6.0-6")
 @mqtt311("4.6.0-5", "4.6.0-6")
