@@ -17,7 +17,6 @@ from tests.harness.node import Broker
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
-MADE_BY_BENCH = ROOT / "docs" / "performance.md"
 
 
 def _name(page: Path) -> str:
@@ -43,7 +42,7 @@ def test_links_lead_somewhere(page: Path) -> None:
             continue
         file, _, anchor = target.partition("#")
         found = (page.parent / file).resolve() if file else page
-        assert found.exists() or found == MADE_BY_BENCH, f"{target}: no such file"
+        assert found.exists(), f"{target}: no such file"
         if anchor:
             assert anchor in _anchors(found), f"{target}: no such heading"
 
