@@ -150,7 +150,7 @@ def split(kernel: ModuleType, data: bytes, version: int) -> list[Publish]:
 @pytest.mark.parametrize("kernel", FORMS)
 @given(streams())
 def test_a_run_says_what_its_packets_say(kernel: ModuleType, stream: tuple[bytes, int, bool, int]) -> None:
-    """Whatever it is made into, each message keeps its topic and payload and gets the QoS and id that were asked for."""
+    """Whatever it is made into, each message keeps topic and payload and gets the QoS and id that were asked for."""
     data, position, version5, largest = stream
     run = kernel.Run()
     end = run.scan(data, position, version5, largest)

@@ -1,0 +1,56 @@
+"""The fuzz target: `python -m fuzz.fuzz_channel [CORPUS…] [-libFuzzer options]`.
+
+The broker runs as plain Python here, since only that can be instrumented; `fuzz.replay` runs the corpus against the
+compiled form. ``FUZZ_PLANT=module:function`` breaks the broker on purpose first, for the test that the fuzzer finds it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+os.environ["BROOKMQ_PURE"] = "1"
+
+import atheris  # type: ignore[import-not-found,unused-ignore]
+
+import brookmq  # noqa: F401 - puts its finder of plain modules in place; atheris' own has to stand before it
+
+with atheris.instrument_imports(include=["brookmq"]):
+    from fuzz.mutator import cross, mutate
+    from fuzz.world import run
+
+CORPUS = Path(__file__).with_name("corpus")
+SIZE_MAX = 2048  # bytes of one input
+
+
+def target(data: bytes) -> None:
+    run(data)
+
+
+def custom_mutator(data: bytes, size_max: int, seed: int) -> bytes:
+    return mutate(data, size_max, seed, atheris.Mutate)
+
+
+def custom_crossover(first: bytes, second: bytes, size_max: int, seed: int) -> bytes:
+    return cross(first, second, size_max, seed)
+
+
+def main() -> None:
+    plant = os.environ.get("FUZZ_PLANT")
+    if plant:
+        module, function = plant.split(":")
+        getattr(importlib.import_module(module), function)()
+    arguments = sys.argv[1:] or [str(CORPUS)]
+    given = {argument.split("=")[0] for argument in arguments}
+    defaults = {"-max_len": SIZE_MAX, "-timeout": 10, "-rss_limit_mb": 1024}
+    options = [f"{name}={value}" for name, value in defaults.items() if name not in given]
+    atheris.Setup(
+        [sys.argv[0], *options, *arguments], target, custom_mutator=custom_mutator, custom_crossover=custom_crossover
+    )
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
