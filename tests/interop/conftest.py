@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.edge.loop import coroutine_tests
+from tests.harness.fixtures import make_node as make_node
 from tests.interop.aiomqtt_client import AiomqttClient
 from tests.interop.broker import InteropBroker, running_broker
 from tests.interop.client import Client
