@@ -50,18 +50,22 @@ class Connection:
         if peer is not None and peer.certificate is not None:
             given = peer.certificate
             channel.certificate = Certificate(given.common_name or "", given.subject, given.serial_number or "")
-        channel.last_seen = monotonic()
+        # the time to CONNECT begins below all handshakes
+        began: float = monotonic() if peer is None else peer.accepted_at
+        channel.last_seen = began
         channel.silence_max = hub.settings.connect_timeout
         self.outlet = outlet
         self.channel = channel
-        hub.opened(self)
+        hub.opened(self, began)
 
     def data_received(self, data: bytes) -> None:
-        self.channel.receive(data, monotonic())  # type: ignore[union-attr]  # there from connection_made on
+        if self.channel is not None:
+            self.channel.receive(data, monotonic())
 
     def feed(self, data: bytes) -> None:
         """The same, for layers in between that are not transports of asyncio."""
-        self.channel.receive(data, monotonic())  # type: ignore[union-attr]
+        if self.channel is not None:
+            self.channel.receive(data, monotonic())
 
     def eof_received(self) -> bool:
         return False  # the transport closes itself
@@ -70,6 +74,7 @@ class Connection:
         self.closing = True
         if self.channel is not None:
             self.channel.lost()
+            self.channel = None  # they hold each other: the garbage collector would find them late, if ever
             self.hub.lost(self)
         self.context.closed()
 

@@ -4,8 +4,8 @@ plugins."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
-from time import monotonic
 from typing import Any
 
 from brookmq.base.counters import Counters
@@ -17,6 +17,7 @@ from brookmq.edge.watch import Watch
 from brookmq.mqtt import reasons
 
 CLOSE_SECONDS_MAX = 5.0  # how long a peer may take to read the last bytes before it is cut off
+ABORT_SECONDS_MAX = 1.0  # how long the loop may take to report connections that were cut off
 SLICE = 500  # connections closed in one turn of the loop
 
 
@@ -36,14 +37,16 @@ class Hub:
     def make_connection(self, context: ListenerContext) -> Connection:
         return Connection(self, context)
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: Connection, began: float) -> None:
+        """A connection that was accepted at ``began`` (monotonic seconds) has become one of MQTT."""
         self.connections[connection] = None
         self.empty.clear()
         self.counters.connections_opened += 1
-        self.watch.look_again(connection, monotonic() + self.settings.connect_timeout)
+        self.watch.look_again(connection, began + self.settings.connect_timeout)
 
     def lost(self, connection: Connection) -> None:
         self.connections.pop(connection, None)
+        self.watch.forget(connection)
         self.counters.connections_closed += 1
         if not self.connections:
             self.empty.set()
@@ -87,17 +90,22 @@ class Hub:
                 self.watch.look_again(connection, since + channel.silence_max)
 
     async def close_all(self, drain_seconds: float) -> None:
-        """Tell every client that the server goes, in slices, and wait for the connections to end."""
+        """Tell every client that the server goes, in slices, and wait for the connections to end; who does not take
+        its last bytes in time is cut off."""
         for number, connection in enumerate([*self.connections]):
             if connection.channel is not None:
                 connection.channel.end(reasons.SERVER_SHUTTING_DOWN)
             if number % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
-        try:
-            await asyncio.wait_for(self.empty.wait(), drain_seconds)
-        except TimeoutError:
+        if not await self._emptied(drain_seconds):
             for connection in [*self.connections]:
                 connection.abort()
-            await asyncio.wait_for(self.empty.wait(), drain_seconds)
+            await self._emptied(ABORT_SECONDS_MAX)
         for task in [*self.tasks]:
             task.cancel()
+
+    async def _emptied(self, seconds: float) -> bool:
+        """Whether the last connection ended within so many seconds."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.empty.wait(), seconds)
+        return self.empty.is_set()
