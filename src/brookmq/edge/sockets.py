@@ -2,6 +2,10 @@
 
 SO_REUSEADDR lets a node start again while old connections linger in the kernel; it does not let two nodes listen on one
 address. An IPv6 socket is for IPv6 alone, so that `0.0.0.0` and `[::]` can stand side by side.
+
+The kernel would take up to 4 MiB for a peer that does not read; a thousand such subscribers would use up the memory
+that it has for TCP, and everybody's latency with it. So what is not sent yet is bounded for each connection; what is
+under way to a distant peer is not.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ import stat
 from pathlib import Path
 
 from brookmq.base.errors import ConfigError
+
+UNSENT_BYTES_MAX = 128 << 10  # in the kernel for one connection, before its outlet has to wait
 
 _REASONS = {
     errno.EADDRINUSE: "is in use by another program",
@@ -35,6 +41,8 @@ def bind_tcp(host: str, port: int, backlog: int, key: str) -> list[socket.socket
         sockets.append(bound)
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # inherited by the connections that it accepts
+                bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
             if family == socket.AF_INET6:
                 bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             # The second address of a name gets the port that "any" meant for the first.
