@@ -130,6 +130,9 @@ class MemoryHost:
     def write(self, data: bytes) -> None:
         self.written += data
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def close(self) -> None:
         self.channel.outlet.finish()
         self.closed = True

@@ -44,7 +44,7 @@ cdef class Outlet:
     cpdef flush(self)
     @cython.locals(chunk=bytes)
     cpdef _write(self)
-    cpdef bytes _join(self)
+    cpdef _join(self)
     cpdef finish(self)
     cpdef block(self)
     cpdef unblock(self)

@@ -1,15 +1,17 @@
 """What goes to one connection: collected during a turn of the event loop, written once at its end, bounded by bytes.
 
 A subscriber that reads too slowly first slows its publishers down, then loses QoS 0 messages; it never costs more than
-``limit`` bytes here. How long it may slow others down is its *patience*: a budget in seconds that refills slowly, so
-that a subscriber at its full speed is waited for again and again, and one that does not read is waited for once.
+``limit`` bytes here. How long others wait for it is its *patience*: time uses it up, what the subscriber takes earns it
+back. So one that takes at least ``PACE_MIN`` is waited for as long as it needs, and one that does not read is waited
+for once; used up, patience comes back slowly.
 
     open ──(size > high)──► pressed ──(drained)──► open
                                │ patience used up
                                ▼
                             lagging ──(drained)──► open
 
-Messages of QoS 1 and 2 are never dropped here: a session keeps what does not fit in its queue.
+Messages of QoS 1 and 2 are never dropped here: a session keeps what does not fit in its queue. Answers
+(acknowledgements, PINGRESP) are always taken; a client that does not read them is not read from beyond the limit.
 """
 
 from __future__ import annotations
@@ -24,12 +26,18 @@ PRESSED = 1
 LAGGING = 2
 
 PATIENCE_REFILL = 1 / 60  # of the whole budget per second: used up, it is back after a minute
+PACE_MIN = 64 << 10  # bytes per second: a subscriber that takes as much is alive, however slow its publishers find it
+MESSAGE_WORTH = 1 << 10  # bytes that a message out of a session's queue counts for: many small ones are a pace, too
+PIECE_BYTES_SMALL = 64  # pieces smaller than this cost more for being objects than for their bytes
+PIECES_SMALL_MAX = 256
 
 
 class Transport(Protocol):
     """What an outlet needs of a transport; asyncio's and the WebSocket stage both are one."""
 
     def write(self, data: bytes, /) -> object: ...
+
+    def get_write_buffer_size(self) -> int: ...
 
 
 class Turn:
@@ -67,6 +75,7 @@ class Outlet:
         "bytes_sent",
         "chunk",
         "closed",
+        "credit",
         "dirty",
         "high",
         "limit",
@@ -77,6 +86,7 @@ class Outlet:
         "pressed_at",
         "size",
         "state",
+        "taken",
         "transport",
         "turn",
         "waiters",
@@ -100,6 +110,8 @@ class Outlet:
         self.patience = patience_max
         self.patience_at = 0.0
         self.pressed_at = 0.0
+        self.credit = 0  # bytes that messages out of the session's queue counted for
+        self.taken = 0  # what the peer had taken at the last tick, credit included
         self.waiters: list[Callable[[], None]] | None = None  # publishers that wait for this outlet
         self.when_drained: Callable[[], None] | None = None  # the session's own: it has more to send
 
@@ -130,7 +142,9 @@ class Outlet:
 
     def press(self) -> None:
         """Slow the publishers down: this outlet, or the queue of its session, is half full."""
-        if self.state == OPEN:
+        if self.state == OPEN and self.patience_max <= 0:
+            self._lag()
+        elif self.state == OPEN:
             self.state = PRESSED
             self.pressed_at = 0.0  # the broker's tick sets it: no clock here
             self.turn.pressed.append(self)
@@ -148,22 +162,32 @@ class Outlet:
 
     def flush(self) -> None:
         self.dirty = False
-        if not self.blocked and self.size:
-            self._write()
+        if not self.blocked:
+            if self.size:
+                self._write()
+        elif self.more is not None:
+            # many tiny answers to a peer that does not read: as one piece they cost what ``size`` says
+            pieces = len(self.more)
+            if pieces > PIECES_SMALL_MAX and pieces * PIECE_BYTES_SMALL > self.size:
+                self._join()
 
     def _write(self) -> None:
+        self._join()
         chunk = self.chunk
         if chunk is None:
             return
-        if self.more is not None:
-            self.more.insert(0, chunk)
-            chunk = b"".join(self.more)
-            self.more = None
         self.chunk = None
         self.size = 0
         self.turn.counters.bytes_sent += len(chunk)
         self.bytes_sent += len(chunk)
         self.transport.write(chunk)
+
+    def _join(self) -> None:
+        """Make one piece of all."""
+        if self.chunk is not None and self.more is not None:
+            self.more.insert(0, self.chunk)
+            self.chunk = b"".join(self.more)
+            self.more = None
 
     def finish(self) -> None:
         """The connection is to be closed: give the transport everything, whatever it has already."""
@@ -196,20 +220,26 @@ class Outlet:
         self.release()
 
     def tick(self, now: float) -> None:
-        """Called by the broker from time to time while the outlet is PRESSED: uses up its patience."""
+        """Called by the broker from time to time while the outlet is PRESSED: uses up its patience, unless the peer
+        takes enough."""
+        taken = self.bytes_sent - self.transport.get_write_buffer_size() + self.credit
+        elapsed = now - self.patience_at
         if self.pressed_at == 0.0:
             self.pressed_at = now
-            refill = (now - self.patience_at) * self.patience_max * PATIENCE_REFILL
-            self.patience = min(self.patience_max, self.patience + refill)
-            self.patience_at = now
-            return
-        self.patience -= now - self.patience_at
+            self.patience += elapsed * self.patience_max * PATIENCE_REFILL
+        else:
+            self.patience += (taken - self.taken) / PACE_MIN - elapsed
+        self.patience = min(self.patience_max, self.patience)
         self.patience_at = now
+        self.taken = taken
         if self.patience <= 0:
             self.turn.pressed.remove(self)
-            self.state = LAGGING
-            self.turn.counters.subscribers_lagging += 1
-            self.release()
+            self._lag()
+
+    def _lag(self) -> None:
+        self.state = LAGGING
+        self.turn.counters.subscribers_lagging += 1
+        self.release()
 
     def wait(self, waiter: Callable[[], None]) -> None:
         """Call ``waiter`` once when this outlet no longer holds publishers back."""

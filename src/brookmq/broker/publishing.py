@@ -250,6 +250,10 @@ def _finish(channel: Channel, qos: int, packet_id: int, message: Message | None,
                 raise
             reason = error.reason  # this message is refused, the connection goes on
     _acknowledge(channel, qos, packet_id, reason)
+    if channel.turn.pressed and message is not None:
+        full = channel.dispatcher.full_receiver(channel.index.audience(message.topic))
+        if full is not None:
+            channel.wait_for(full)
 
 
 def _acknowledge(channel: Channel, qos: int, packet_id: int, reason: int) -> None:

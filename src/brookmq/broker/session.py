@@ -22,7 +22,7 @@ from typing import Any
 from brookmq.base.counters import Counters
 from brookmq.base.message import Message
 from brookmq.broker.inflight import FREE, PUBCOMP_DUE, OpenIds, Window
-from brookmq.broker.outlet import Outlet
+from brookmq.broker.outlet import MESSAGE_WORTH, Outlet
 from brookmq.broker.subscription import Subscription
 from brookmq.mqtt.kernel import Run, acks
 from brookmq.mqtt.publish import alias_property, encode_publish, expiry_property
@@ -273,11 +273,15 @@ class Session:
     # -- the queue
 
     def enqueue(self, delivery: Delivery) -> None:
+        size = delivery.message.size()
+        limits = self.limits
+        if limits.queue_count_max == 0 or size > limits.queue_bytes_max:  # not even an empty queue has room for it
+            self.counters.dropped_queue_full += 1
+            self.dropped_count += 1
+            return
         queue = self.queue
         if queue is None:
             queue = self.queue = deque()
-        size = delivery.message.size()
-        limits = self.limits
         while queue and (len(queue) >= limits.queue_count_max or self.queue_bytes + size > limits.queue_bytes_max):
             self.counters.dropped_queue_full += 1
             self.dropped_count += 1
@@ -301,6 +305,8 @@ class Session:
                 return
             queue.popleft()
             self.queue_bytes -= delivery.message.size()
+            if self.outlet is not None:
+                self.outlet.credit += MESSAGE_WORTH
         self.queue = None
         if self.outlet is not None:
             self.outlet.relieve()

@@ -13,8 +13,8 @@ cdef class Run:
     cdef int fixed
     cdef bytes qos0_v3
     cdef bytes qos0_v5
-    cdef int rest_at[1024]
-    cdef int end_at[1024]
+    cdef int rest_at[500]
+    cdef int end_at[500]
 
     cpdef Py_ssize_t scan(self, bytes data, Py_ssize_t pos, bint version5, Py_ssize_t packet_size_max)
     cpdef bint has_topic(self, bytes topic)

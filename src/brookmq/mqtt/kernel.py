@@ -6,7 +6,7 @@ It is what runs without a compiler, and what the compiled kernel is tested again
 from __future__ import annotations
 
 COMPILED = False
-RUN_COUNT_MAX = 1024  # messages in one run
+RUN_COUNT_MAX = 500  # messages in one run
 
 
 def frame(data: bytes, pos: int) -> tuple[int, int]:

@@ -13,10 +13,12 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.string cimport memcmp, memcpy
 
 COMPILED = True
-RUN_COUNT_MAX = 1024  # messages in one run: bounds the arrays below, and the work between two looks at the outlets
+# Messages in one run: bounds the arrays below, the work between two looks at the outlets, and what one run can add to the
+# queue of a session (half of its default length, so that its publishers can be slowed down before it is full).
+RUN_COUNT_MAX = 500
 
 cdef enum:
-    _RUN_COUNT_MAX = 1024
+    _RUN_COUNT_MAX = 500
 
 
 cdef inline Py_ssize_t _frame(const unsigned char* p, Py_ssize_t pos, Py_ssize_t end, Py_ssize_t* body) noexcept nogil:

@@ -47,7 +47,7 @@ class Edge(Section):
     )
     patience: Duration = setting(
         1 * SECOND,
-        "How long one subscriber that does not keep up may slow its publishers down, in total per minute.",
+        "How long publishers wait for a subscriber that takes less than 64 KiB a second; used up, it is back after a minute.",
         limit=Limit("Its publishers go on without waiting for it."),
         ge=0,
         le=MINUTE,
