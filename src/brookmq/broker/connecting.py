@@ -109,7 +109,7 @@ def _take_connect(channel: Channel, packet: packets.Connect, now: float) -> None
             channel.refuse(reasons.CLIENT_IDENTIFIER_NOT_VALID)  # [MQTT-3.1.3-8] of 3.1.1
             return
         client_id = broker.new_client_id()  # [MQTT-3.1.3-6]
-    if len(client_id) > settings.client_id_length_max:
+    if len(client_id.encode()) > settings.client_id_length_max:
         channel.refuse(reasons.CLIENT_IDENTIFIER_NOT_VALID)
         return
     if packet.will is not None:
@@ -132,6 +132,10 @@ def _take_connect(channel: Channel, packet: packets.Connect, now: float) -> None
 def _check_will(channel: Channel, will: packets.Will) -> None:
     settings = channel.settings
     check_name(will.topic, settings.topic_levels_max)
+    if len(will.topic) > settings.topic_length_max:
+        raise PeerError(
+            reasons.TOPIC_NAME_INVALID, f"the will's topic is longer than {settings.topic_length_max} bytes"
+        )
     if will.topic.startswith(SYS_PREFIX):
         raise PeerError(reasons.NOT_AUTHORIZED, "the will's topic is the node's own")
     if will.qos > settings.qos_max:
@@ -304,6 +308,7 @@ def _open_session(
     channel.singly = bool(mounted or broker.rewriter.enabled or broker.hooks.publish)
     channel.keep_alive = keep_alive
     channel.silence_max = keep_alive * settings.keep_alive_factor  # [MQTT-3.1.2-22]
+    channel.heard(max(now, broker.now))
     if keep_alive:
         channel.host.watch(channel.silence_max)
     broker.counters.connects_accepted += 1

@@ -41,7 +41,7 @@ class Subscriptions:
         if plain.startswith(EXCLUSIVE) and self.settings.exclusive_enable:
             plain = plain[len(EXCLUSIVE) :]
         check_filter(plain)
-        if plain.count("/") >= self.settings.topic_levels_max or len(plain) > self.settings.topic_length_max:
+        if plain.count("/") >= self.settings.topic_levels_max or len(plain.encode()) > self.settings.topic_length_max:
             raise PeerError(reasons.TOPIC_FILTER_INVALID, "the topic filter is too long or has too many levels")
         if not self.settings.wildcard_available and has_wildcard(plain):
             raise PeerError(reasons.WILDCARD_SUBSCRIPTIONS_NOT_SUPPORTED, "wildcard subscriptions are switched off")
