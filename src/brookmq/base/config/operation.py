@@ -47,7 +47,8 @@ class Edge(Section):
     )
     patience: Duration = setting(
         1 * SECOND,
-        "How long publishers wait for a subscriber that takes less than 64 KiB a second; used up, it is back after a minute.",
+        "How long publishers wait for a subscriber that takes less than 64 KiB a second; "
+        "used up, it is back after a minute.",
         limit=Limit("Its publishers go on without waiting for it."),
         ge=0,
         le=MINUTE,
