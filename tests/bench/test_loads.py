@@ -56,6 +56,13 @@ def test_a_rate_is_kept() -> None:
     assert report["messages"] == pytest.approx(500, abs=60)
 
 
+def test_a_count_at_a_rate_is_sent_exactly_by_everyone_in_turn() -> None:
+    with TinyBroker() as broker:
+        report = run(broker.port, "pairs", "--pairs", "3", "--count", "50", "--rate", "1000", "--qos", "1")
+    assert (report["sent"], report["received"], report["lost"]) == (150, 150, 0)
+    assert report["duration_s"] >= 0.14
+
+
 def test_the_bound_of_messages_under_way_holds() -> None:
     # Nobody forwards, so a publisher stops at its bound instead of filling the broker's memory.
     with TinyBroker(lose_every=1) as broker:

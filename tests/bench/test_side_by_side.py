@@ -19,7 +19,7 @@ def results(**costs: tuple[list[float], list[float]]) -> Results:
     """Results with CPU per message of (mosquitto, brookmq) for each scenario, by round."""
     made = Results(MACHINE)
     for key, (theirs, ours) in costs.items():
-        series = Series("2026-01-01", "python -m bench", pinned=False, versions={})
+        series = Series("2026-01-01", "python -m bench", pinned=False, versions={}, load_before=0.1)
         for broker, figures in (("mosquitto", theirs), ("brookmq", ours)):
             for figure in figures:
                 series.add(broker, {"broker_cpu_us_per_message": figure, "messages_per_s": 1000.0})

@@ -102,8 +102,13 @@ def fan_in(publishers: int, **given: Any) -> None:
 @duration_options
 @connection_options
 def single(publishers: int, **given: Any) -> None:
-    """Many publishers, one subscriber, every packet in a system call of its own."""
+    """Many publishers, one subscriber, every packet in a system call of its own.
+
+    A publisher has one message under way unless --outstanding says more, so that packets don't come together in the
+    kernel's buffers either.
+    """
     given["packets_per_write"] = 1
+    given["outstanding"] = given["outstanding"] or 1
     _run("single", given, 1, lambda fleet: scenarios.fan_in(fleet, publishers))
 
 

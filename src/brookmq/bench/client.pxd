@@ -25,6 +25,7 @@ cdef class Client:
     cdef public int64_t packets_per_write
     cdef public int64_t sent
     cdef public int64_t allowance
+    cdef public int64_t budget
     cdef public int64_t due_at
 
     cpdef start(self, object sock, object epoll, int64_t now)

@@ -32,9 +32,9 @@ class Client:
     """A connection in the making or made, with its role: it publishes from ``block``, it counts what it receives."""
 
     __slots__ = (
-        "_filters_asked", "_layered", "_views", "allowance", "block", "due_at", "epoll", "failure", "in_flight_max",
-        "inbox", "opening", "packets_per_write", "pending", "publishing", "qos", "receiving", "sent", "sock",
-        "started_at", "state", "subscriptions", "was_ready",
+        "_filters_asked", "_layered", "_views", "allowance", "block", "budget", "due_at", "epoll", "failure",
+        "in_flight_max", "inbox", "opening", "packets_per_write", "pending", "publishing", "qos", "receiving", "sent",
+        "sock", "started_at", "state", "subscriptions", "was_ready",
     )  # fmt: skip
 
     def __init__(self, opening: bytes, inbox: Inbox, subscriptions: list[bytes], filter_count: int) -> None:
@@ -59,6 +59,7 @@ class Client:
         self.packets_per_write = 1
         self.sent = 0
         self.allowance = 0
+        self.budget = UNLIMITED
         self.due_at = 0
 
     def publish_from(
@@ -177,7 +178,9 @@ class Client:
         """``count`` more messages are due. Latency counts from here, also when the broker makes them wait."""
         if self.allowance <= 0:
             self.due_at = now
+        count = min(count, self.budget)
         self.allowance += count
+        self.budget -= count
 
     def publish_some(self, room: int, stamp: int) -> int:
         """One write of as many messages as are due, in the window and in the flow's room; how many."""

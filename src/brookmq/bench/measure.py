@@ -86,6 +86,8 @@ def measure(fleet: Fleet, scenario: str, progress: Progress) -> Report:
         if not settings.rate_per_s:
             engine.unleash(settings.count or UNLIMITED)
         elif fleet.publishers:
+            for client in fleet.publishers:
+                client.budget = settings.count or UNLIMITED
             engine.pace(list(fleet.publishers), settings.rate_per_s, settings.write_size)
         if not settings.count:
             engine.run(nanoseconds_from_now(settings.warm_up_s))
@@ -122,9 +124,6 @@ def _run_count(fleet: Fleet, progress: Progress) -> None:
     wanted = fleet.settings.count
 
     def sent() -> bool:
-        if fleet.settings.rate_per_s and fleet.engine.paced:
-            fleet.engine.paced = [client for client in fleet.engine.paced if client.sent < wanted]
-            fleet.engine.pace_cursor = 0
         return all(client.sent >= wanted or client.state != READY for client in fleet.publishers)
 
     while not sent() and (now := time.monotonic_ns()) < until:
