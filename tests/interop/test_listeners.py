@@ -1,4 +1,4 @@
-"""The listeners of a real node: every kind in the ready line, a port in use, new certificates, proxies, slow readers."""
+"""The listeners of a real node: all kinds in the ready line, a port in use, new certificates, proxies, slow readers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -44,14 +44,14 @@ class TlsStream(Stream):
 
 
 @pytest.fixture
-def live(tmp_path: Path) -> Iterator[tuple[Authority, CertificateFiles]]:
+def live(tmp_path: Path) -> tuple[Authority, CertificateFiles]:
     """An authority, and the files that the node reads."""
     authority = Authority(tmp_path / "certificates")
     first = authority.issue("first", "first", ("localhost",))
     files = CertificateFiles(tmp_path / "live.crt", tmp_path / "live.key")
     shutil.copy(first.cert, files.cert)
     shutil.copy(first.key, files.key)
-    yield authority, files
+    return authority, files
 
 
 def listener(name: str, type_: str, bind: str = "127.0.0.1:0", extra: str = "") -> str:
@@ -75,9 +75,13 @@ def test_every_kind_at_once(make_node: MakeNode, tmp_path: Path, live: tuple[Aut
     authority, files = live
     path = tmp_path / "mqtt.sock"
     node = make_node(
-        listener("a", "tcp") + listener("b", "tcp", "[::1]:0") + listener("c", "ws") + listener("d", "tls", extra=tls(files))
-        + listener("e", "wss", extra=tls(files)) + listener("f", "unix", str(path))
-    )  # fmt: skip
+        listener("a", "tcp")
+        + listener("b", "tcp", "[::1]:0")
+        + listener("c", "ws")
+        + listener("d", "tls", extra=tls(files))
+        + listener("e", "wss", extra=tls(files))
+        + listener("f", "unix", str(path))
+    )
     for which in (0, 1):
         round_trip(Client(node.address("mqtt", which) or ("", 0)))
     round_trip(Client(node.mqtt, stream=WebSocketStream(node.address("ws") or ("", 0))))
@@ -127,7 +131,8 @@ def test_new_certificates_with_sighup(make_node: MakeNode, live: tuple[Authority
     files.key.write_text("broken")
     node.process.send_signal(signal.SIGHUP)
     wait_for(lambda: "certificates not reloaded: listeners.secure.tls.cert" in node.log())
-    assert (still := TlsStream(address, authority.ca)).shown() == "second"
+    still = TlsStream(address, authority.ca)
+    assert still.shown() == "second"
     for stream in (old, new, still):
         round_trip(Client(address, stream=stream))
 
@@ -160,7 +165,10 @@ def test_nothing_within_the_connect_timeout(
     address = node.address("mqtt" if kind == "tcp" else kind) or ("", 0)
     silent, slow = Stream(address), Stream(address)
     slow.send({"tcp": b"\x10\x0c\x00\x04MQ", "tls": b"\x16\x03\x01\x02", "ws": b"GET /mqtt HT"}[kind])
-    later: Stream = {"tcp": Stream, "tls": lambda a: TlsStream(a, authority.ca), "ws": WebSocketStream}[kind](address)
+    if kind == "tls":
+        later: Stream = TlsStream(address, authority.ca)
+    else:
+        later = Stream(address) if kind == "tcp" else WebSocketStream(address)
     for stream in (silent, slow, later):
         assert ended(stream)
 
