@@ -45,6 +45,7 @@ def take_packet(channel: Channel, head: int, body: bytes, now: float) -> None:
 def _take_subscribe(channel: Channel, packet: packets.Subscribe, now: float) -> None:
     if packet.properties.subscription_identifiers and not channel.settings.subscription_ids_available:
         raise PeerError(reasons.SUBSCRIPTION_IDENTIFIERS_NOT_SUPPORTED, "subscription identifiers are not supported")
+    _check_answer(channel, len(packet.subscriptions))
     broker = channel.broker
     for request in packet.subscriptions:
         if request.no_local and request.filter.startswith("$share/"):  # [MQTT-3.8.3-4]
@@ -95,6 +96,7 @@ def _subscribe(channel: Channel, packet: packets.Subscribe, denials: list[Deny |
 
 def _take_unsubscribe(channel: Channel, packet: packets.Unsubscribe, now: float) -> None:
     """[MQTT-3.10.4-1] to [MQTT-3.10.4-6]"""
+    _check_answer(channel, len(packet.filters))
     session = _session(channel)
     codes = []
     for filter in packet.filters:
@@ -109,6 +111,14 @@ def _take_unsubscribe(channel: Channel, packet: packets.Unsubscribe, now: float)
             if channel.broker.hooks.unsubscribe and channel.client is not None:
                 channel.broker.hooks.tell("unsubscribe", SubscriptionEvent(channel.client, filter, now))
     channel.outlet.put(encode_unsuback(packet.packet_id, codes, None, channel.version))
+
+
+def _check_answer(channel: Channel, count: int) -> None:
+    """Nothing is changed when the client could not be told of it: one code for each filter has to fit its packet size.
+    [MQTT-3.1.2-24]"""
+    most = channel.peer_packet_size_max
+    if count + 8 > most and len(encode_suback(1, [0] * count, None, channel.version)) > most:
+        raise PeerError(reasons.PACKET_TOO_LARGE, "the answer is over the maximum packet size of the client")
 
 
 # -- DISCONNECT
