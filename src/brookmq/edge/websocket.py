@@ -135,6 +135,7 @@ class WebSocket(asyncio.Protocol, asyncio.Transport):
         self._transport.write(answer)
         self._refused = None
         self._connection = self._accepted()
+        del self._accepted, self._path  # of no use any more, and there are many connections
         self._connection.connection_made(self)
         if rest and self._connection is not None:
             self._frames_received(rest)
