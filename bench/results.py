@@ -32,6 +32,8 @@ class Series:
     command: str
     pinned: bool
     versions: dict[str, str]
+    load_before: float
+    """The machine's load average when the run began: what others had it do."""
     reports: dict[str, list[Report]] = field(default_factory=dict)
 
     def add(self, broker: str, report: Report) -> None:

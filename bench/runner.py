@@ -23,6 +23,8 @@ from bench.results import Report, Results, Series
 LOAD_TIMEOUT_S: Final = 180.0
 BROKER_CPU: Final = 0
 TOOL_CPU: Final = 1
+QUIET_LOAD_MAX: Final = 0.7
+"""Load average above which others take time from the loads; a run of our own before this one counts too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,11 @@ def run(plan: Plan, results: Results, certificates: Certificates | None, say: Ca
     versions = {broker.name: broker.version() for broker in plan.brokers}
     date = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     failures: list[str] = []
+    load_before = round(os.getloadavg()[0], 1)
+    if load_before > QUIET_LOAD_MAX:
+        say(f"the machine is busy (load average {load_before}): CPU ratios hold, messages/s and latency do not")
     for scenario in plan.scenarios:
-        results.series[scenario.key] = Series(date, plan.command, plan.pinned, versions)
+        results.series[scenario.key] = Series(date, plan.command, plan.pinned, versions, load_before)
     for number in range(max(scenario.rounds(plan.rounds) for scenario in plan.scenarios)):
         for scenario in plan.scenarios:
             if number >= scenario.rounds(plan.rounds):
