@@ -71,7 +71,7 @@ def run(plan: Plan, results: Results, certificates: Certificates | None, say: Ca
     failures: list[str] = []
     load_before = round(os.getloadavg()[0], 1)
     if load_before > QUIET_LOAD_MAX:
-        say(f"the machine is busy (load average {load_before}): CPU ratios hold, messages/s and latency do not")
+        say(f"the machine is busy (load average {load_before}): none of these figures is to be quoted")
     for scenario in plan.scenarios:
         results.series[scenario.key] = Series(date, plan.command, plan.pinned, versions, load_before)
     for number in range(max(scenario.rounds(plan.rounds) for scenario in plan.scenarios)):
