@@ -13,6 +13,7 @@ from brookmq.broker.retained import RetainedScan, RetainedStore
 from brookmq.broker.subscription import Subscription
 
 SLICE = 100  # messages at a time: well below a millisecond
+SLICES_MAX = 10  # in one turn of the loop: one SUBSCRIBE may have thousands of filters
 
 
 class Replay:
@@ -46,31 +47,36 @@ class Replays:
         self.turn = turn
         self.waiting: deque[Replay] = deque()
         self.scheduled = False
+        self.slices = 0  # sent in this turn
         self.now = 0.0
 
     def begin(self, subscription: Subscription, now: float) -> None:
-        if self.store.count == 0:
+        if self.store.count == 0 or subscription.ended:  # replaced by the next filter of the same SUBSCRIBE
             return
         self.now = now
         replay = Replay(subscription, self.store.scan(subscription.filter))
-        replay.send(now)
+        if self.slices < SLICES_MAX:
+            self.slices += 1
+            replay.send(now)
         if not replay.over():
             self.waiting.append(replay)
-            self._schedule()
+        self._schedule()
 
     def step(self, now: float) -> None:
-        """One slice of each replay; called by the node's tick too, for those that had to wait."""
+        """A slice of each replay in turn; called by the node's tick too, for those that had to wait."""
         self.now = now
-        moved = False
+        self.slices = 0
         for _ in range(len(self.waiting)):
+            if self.slices == SLICES_MAX:
+                break
             replay = self.waiting.popleft()
             if replay.over():
                 continue
             if not replay.waits():
-                moved = True
+                self.slices += 1
                 replay.send(now)
             self.waiting.append(replay)
-        if moved:
+        if self.slices:
             self._schedule()
 
     def _schedule(self) -> None:

@@ -115,7 +115,9 @@ def _take_unsubscribe(channel: Channel, packet: packets.Unsubscribe, now: float)
 
 def _check_answer(channel: Channel, count: int) -> None:
     """Nothing is changed when the client could not be told of it: one code for each filter has to fit its packet size.
-    [MQTT-3.1.2-24]"""
+    [MQTT-3.1.2-24] And one packet holds the loop no longer than a client with all its subscriptions would."""
+    if count > channel.settings.subscriptions_max:
+        raise PeerError(reasons.QUOTA_EXCEEDED, f"{count} topic filters in one packet")
     most = channel.peer_packet_size_max
     if count + 8 > most and len(encode_suback(1, [0] * count, None, channel.version)) > most:
         raise PeerError(reasons.PACKET_TOO_LARGE, "the answer is over the maximum packet size of the client")
