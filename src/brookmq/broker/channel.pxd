@@ -36,9 +36,6 @@ cdef class Channel:
     cdef public long long bytes_received
     cdef public double last_seen
     cdef public double silence_max
-    cdef public double connected_at
-    cdef public int keep_alive
-    cdef public bint clean_start
     cdef public bytes last_topic
     cdef public int last_qos
     cdef public Audience last_audience

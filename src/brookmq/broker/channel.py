@@ -1,7 +1,7 @@
 """One connection's protocol state: bytes come in, bytes go to the outlet, decisions go to the broker.
 
     CONNECTING ──CONNECT accepted──► CONNECTED ──► CLOSED
-         └──AUTH──► AUTHENTICATING ──┘
+         └── AUTH ⇄ AUTH ──┘
 
 No socket and no clock: ``receive`` is given bytes and the time. Packets are handled strictly one after the other. A
 step
@@ -36,9 +36,8 @@ from brookmq.mqtt.properties import Properties
 from brookmq.mqtt.topics import check_name
 
 CONNECTING = 0
-AUTHENTICATING = 1
-CONNECTED = 2
-CLOSED = 3
+CONNECTED = 1
+CLOSED = 2
 
 TAKEN = 0  # the run is with its receivers
 WAIT = 1  # a receiver is full: the run has to wait
@@ -95,9 +94,6 @@ class Channel:
         self.bytes_received = 0
         self.last_seen = 0.0  # monotonic seconds of the last bytes; before CONNECT is complete, of the beginning
         self.silence_max = 0.0  # seconds without a packet after which the peer counts as gone; 0 = never
-        self.connected_at = 0.0
-        self.keep_alive = 0
-        self.clean_start = True
         self.last_topic = b""  # of the run before, with its QoS and who gets it: the next is mostly the same
         self.last_qos = 0
         self.last_audience: Audience | None = None
@@ -458,6 +454,9 @@ class Channel:
         if self.suspended and self.outlet.size <= self.outlet.limit:
             return False
         return self.silence_max > 0 and monotonic - self.last_seen > self.silence_max
+
+    def connected(self) -> None:
+        self.state = CONNECTED
 
     def heard(self, now: float) -> None:
         """Silence is counted from now on (unix seconds)."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from brookmq.access.points import Access, Allow, ClientEvent, ClientInfo, Credentials, Decision, Deny
 from brookmq.base.errors import PeerError
 from brookmq.base.message import Message
+from brookmq.broker.publishing import placed
 from brookmq.broker.rewrite import expand
 from brookmq.broker.sessions import Will
 from brookmq.mqtt import packets, reasons
@@ -284,16 +285,17 @@ def _open_session(
         return
     session, present = broker.sessions.open(client, channel, packet.clean_start, now)
     channel.session = session
-    channel.state = 2  # CONNECTED
-    channel.connected_at = now
-    channel.clean_start = packet.clean_start
+    channel.connected()
+    session.connected_at = now
+    session.clean_start = packet.clean_start
+    session.last_client = client
     channel.method = given.authentication_method or ""
     session.version = packet.version
     session.version5 = channel.version5
     session.mount = mounted
     session.expiry = session_expiry
     session.kept = session.expiry > 0
-    session.will = None if packet.will is None else _will(packet.will, client, mounted)
+    session.will = None if packet.will is None else _will(channel, packet.will, client, mounted)
     session.packet_size_max = channel.peer_packet_size_max
     session.alias_max = min(given.topic_alias_maximum or 0, settings.topic_alias_out_max)
     session.aliases = None
@@ -306,7 +308,7 @@ def _open_session(
     channel.outlet.when_drained = channel.drained
     channel.guarded = bool(broker.hooks.authorize) and not client.superuser
     channel.singly = bool(mounted or broker.rewriter.enabled or broker.hooks.publish)
-    channel.keep_alive = keep_alive
+    session.keep_alive = keep_alive
     channel.silence_max = keep_alive * settings.keep_alive_factor  # [MQTT-3.1.2-22]
     channel.heard(max(now, broker.now))
     if keep_alive:
@@ -334,9 +336,9 @@ def _expiry(packet: packets.Connect, expiry_max: float) -> tuple[float, int | No
     return float(asked), None
 
 
-def _will(will: packets.Will, client: ClientInfo, mounted: bytes) -> Will:
+def _will(channel: Channel, will: packets.Will, client: ClientInfo, mounted: bytes) -> Will:
     message = Message(
-        mounted + will.topic,
+        placed(channel, will.topic, client, mounted),
         will.payload,
         will.qos,
         will.retain,

@@ -109,14 +109,6 @@ def _check_user_properties(body: bytes, start: int, end: int, most: int) -> None
         raise PeerError(reasons.QUOTA_EXCEEDED, f"PUBLISH: more than {most} user properties")
 
 
-def _mounted(prefix: bytes, topic: bytes) -> bytes:
-    """The mount point stands behind the delay: ``$delayed/5/t`` of a client mounted at ``m/`` goes to ``m/t``."""
-    if topic.startswith(DELAYED_PREFIX):
-        head, _, rest = topic[len(DELAYED_PREFIX) :].partition(b"/")
-        return DELAYED_PREFIX + head + b"/" + mount(prefix, rest)
-    return mount(prefix, topic)
-
-
 def _count(channel: Channel, qos: int) -> None:
     counters = channel.counters
     counters.publishes_received += 1
@@ -189,18 +181,12 @@ async def _judge_waiting(
 
 
 def _placed(channel: Channel, message: Message) -> Message:
-    """The message under the topic that the broker knows: rewritten and mounted."""
-    session = channel.session
-    rewriter = channel.broker.rewriter
-    if session is None or not (rewriter.enabled or session.mount):
+    """The message under the topic that the broker knows."""
+    session, client = channel.session, channel.client
+    if session is None or client is None or not (channel.broker.rewriter.enabled or session.mount):
         return message
-    topic = message.topic
-    if rewriter.enabled:
-        topic = rewriter.rewrite_publish(topic, session.client_id, session.username)
-    if session.mount:
-        topic = _mounted(session.mount, topic)
     return Message(
-        topic,
+        placed(channel, message.topic, client, session.mount),
         message.payload,
         message.qos,
         message.retain,
@@ -210,6 +196,18 @@ def _placed(channel: Channel, message: Message) -> Message:
         message.client_id,
         message.username,
     )
+
+
+def placed(channel: Channel, topic: bytes, client: ClientInfo, mount_point: bytes) -> bytes:
+    """The topic as the broker knows it: rewritten, then mounted. The mount point stands behind a delay:
+    ``$delayed/5/t`` of a client mounted at ``m/`` goes to ``m/t``."""
+    rewriter = channel.broker.rewriter
+    if rewriter.enabled:
+        topic = rewriter.rewrite_publish(topic, client.client_id, client.username)
+    if mount_point and topic.startswith(DELAYED_PREFIX):
+        seconds, _, rest = topic[len(DELAYED_PREFIX) :].partition(b"/")
+        return DELAYED_PREFIX + seconds + b"/" + mount(mount_point, rest)
+    return mount(mount_point, topic)
 
 
 def _access(message: Message) -> Access:

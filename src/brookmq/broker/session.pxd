@@ -43,6 +43,10 @@ cdef class Session:
     cdef public bint kept
     cdef public double created_at
     cdef public double disconnected_at
+    cdef public object last_client
+    cdef public int keep_alive
+    cdef public bint clean_start
+    cdef public double connected_at
     cdef public long generation
     cdef public object channel
     cdef public object will

@@ -105,6 +105,10 @@ class Session:
         self.kept = False  # expiry is above zero
         self.created_at = 0.0
         self.disconnected_at = 0.0
+        self.last_client: Any = None  # ClientInfo of its last connection, for listings
+        self.keep_alive = 0  # seconds, of its last connection, and so the next two
+        self.clean_start = True
+        self.connected_at = 0.0
         self.generation = 0  # raised at each connect: a timer of an earlier one is void
         self.channel: Any = None  # the Channel that holds it
         self.will: object = None

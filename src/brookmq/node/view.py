@@ -278,20 +278,20 @@ class View:
 
 
 def _client_info(session: Session) -> ClientInfo:
-    channel = session.channel
-    live = channel if isinstance(channel, Channel) else None
+    connected = session.channel is not None
+    last = session.last_client
     return ClientInfo(
         client_id=session.client_id,
-        connected=live is not None,
-        address=None if live is None else live.address,
-        listener=None if live is None else live.listener,
+        connected=connected,
+        address=None if last is None else last.address,
+        listener=None if last is None else last.listener,
         protocol_version=session.version,
         username=session.username,
-        keep_alive_s=0 if live is None else live.keep_alive,
-        clean_start=live is None or live.clean_start,
+        keep_alive_s=session.keep_alive,
+        clean_start=session.clean_start,
         session_expiry_s=int(session.expiry),
-        connected_at=None if live is None else _moment(live.connected_at),
-        disconnected_at=_moment(session.disconnected_at) if session.disconnected_at and live is None else None,
+        connected_at=_moment(session.connected_at) if session.connected_at else None,
+        disconnected_at=None if connected or not session.disconnected_at else _moment(session.disconnected_at),
         subscriptions=len(session.subscriptions),
         queued=len(session.queue or ()),
         in_flight=0 if session.window is None else session.window.count,
