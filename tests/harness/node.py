@@ -40,7 +40,8 @@ def parse_address(text: str) -> Address:
 class Node:
     """One `brookmq start`; `config` is the text of a TOML file, `program` replaces the command.
 
-    A configuration with listeners of its own keeps them; else there is one for TCP on a free port.
+    A configuration with listeners of its own keeps them; else there is one for TCP on a free port. The same holds for
+    its `[http]`.
     """
 
     def __init__(
@@ -55,7 +56,9 @@ class Node:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.log_path = folder / "node.log"
-        command = [*program, "start", "--data-dir", str(folder / "data"), "--http", "127.0.0.1:0"]
+        command = [*program, "start", "--data-dir", str(folder / "data")]
+        if "[http]" not in config:
+            command += ["--http", "127.0.0.1:0"]
         if "[listeners." not in config:
             command += ["--mqtt", "127.0.0.1:0"]
         if config:
@@ -63,6 +66,7 @@ class Node:
             file.write_text(config)
             command += ["--config", str(file)]
         self._log = self.log_path.open("wb")
+        self._reader: threading.Thread | None = None
         self.process = subprocess.Popen(  # its stdout has the ready line alone; logs go to stderr
             [*command, *arguments],
             stdout=subprocess.PIPE,
@@ -91,11 +95,14 @@ class Node:
             for raw in stdout:
                 line = raw.decode(errors="replace").strip()
                 if line.startswith("brookmq ready "):
-                    threading.Thread(target=stdout.read, daemon=True).start()  # a full pipe would stop the node
+                    self._reader = threading.Thread(target=stdout.read, daemon=True)  # a full pipe would stop the node
+                    self._reader.start()
                     return line
         finally:
             timer.cancel()
         self.process.wait()
+        stdout.close()
+        self._log.close()
         raise NotReadyError(f"exit code {self.process.returncode}, log:\n{self.log()}")
 
     def log(self) -> str:
@@ -123,7 +130,8 @@ class Node:
             raise AssertionError(f"the node did not end within {STOP_SECONDS} s, log:\n{self.log()}") from None
         finally:
             self._log.close()
-            if self.process.stdout is not None:
+            if self._reader is not None and self.process.stdout is not None:
+                self._reader.join(STOP_SECONDS)
                 self.process.stdout.close()
         return code
 

@@ -28,6 +28,9 @@ response_information = "answers/here"
 
 [session]
 expiry_max = 100
+
+[http]
+enable = false
 """
 
 
