@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import string
 import time
+from collections.abc import Callable
 
 import pytest
 
 from tests.harness import wire
 from tests.harness.fixtures import ClientMaker, NodeMaker
-from tests.harness.raw import unique
+from tests.harness.raw import Client, ClosedError, SilenceError, unique
 from tests.harness.wire import PINGREQ, Kind, Property, Will
 from tests.spec.marks import acknowledged_qos, both, mqtt5, mqtt311
 
@@ -324,6 +326,40 @@ def test_any_packet_keeps_a_client_alive(client: ClientMaker, version: int) -> N
         with pytest.raises(AssertionError, match="nothing within"):
             busy.receive(timeout=0.4)
     busy.expect_nothing()
+
+
+def closed_within(client: Client, seconds: float, meanwhile: Callable[[], object]) -> bool:
+    """Whether the node closes the connection while `meanwhile` happens again and again."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        meanwhile()
+        with contextlib.suppress(SilenceError):
+            try:
+                while client.receive(timeout=0.2).kind is not Kind.DISCONNECT:
+                    pass
+            except ClosedError:
+                pass
+            return True
+    return False
+
+
+@both
+@mqtt5("3.1.2-22")
+@mqtt311("3.1.2-24")
+def test_what_a_client_gets_does_not_keep_it_alive(client: ClientMaker, version: int) -> None:
+    topic = unique()
+    silent, publisher = client(version, keep_alive=1), client(version)
+    silent.subscribe(topic)
+    assert closed_within(silent, 4, lambda: publisher.publish(topic, b"x"))
+
+
+@both
+@mqtt5("3.1.2-22")
+@mqtt311("3.1.2-24")
+def test_a_packet_that_never_ends_does_not_keep_a_client_alive(client: ClientMaker, version: int) -> None:
+    slow = client(version, keep_alive=1)
+    slow.send(wire.publish("a", b"x" * 10_000, version=version)[:100])
+    assert closed_within(slow, 4, lambda: slow.send(b"x"))
 
 
 # -- properties that bind the node -------------------------------------------------------------------------------

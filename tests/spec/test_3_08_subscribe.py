@@ -120,6 +120,22 @@ def test_a_bad_filter_does_not_spoil_the_others(client: ClientMaker, version: in
 
 
 @both
+@mqtt5("3.8.4-5", "3.8.4-3", "3.3.1-9")
+@mqtt311("3.8.4-4", "3.8.4-3")
+def test_the_same_filter_twice_in_one_subscribe(client: ClientMaker, version: int) -> None:
+    topic = unique()
+    subscriber, publisher = client(version), client(version)
+    publisher.publish(topic, b"kept", retain=True)
+    assert subscriber.subscribe((topic, 0), (topic, 1)).reasons == [0, 1]
+    assert subscriber.take_payloads(2) == [b"kept", b"kept"]  # as two SUBSCRIBE packets would get it
+    publisher.publish(topic, b"x", qos=2)
+    assert subscriber.take().qos == 1
+    subscriber.expect_nothing()
+    assert subscriber.unsubscribe(topic, topic).reasons == ([0, 0x11] if version == 5 else [])
+    publisher.publish(topic, retain=True)
+
+
+@both
 @pytest.mark.parametrize("published", [0, 1, 2])
 @pytest.mark.parametrize("granted", [0, 1, 2])
 @mqtt5("3.8.4-8")

@@ -148,6 +148,18 @@ def test_a_refused_message_goes_to_nobody_else(client: ClientMaker, qos: int, ki
     other.expect_nothing()
 
 
+@mqtt5("4.7.2-1", "4.8.2-2")
+def test_shared_wildcards_do_not_match_topics_of_the_node_either(client: ClientMaker) -> None:
+    base = unique()
+    member, publisher = client(), client()
+    member.subscribe(f"$share/{base}/+/{base}", f"$share/{base}/$x/{base}")
+    publisher.publish(f"$y/{base}", b"no")
+    publisher.publish(f"$x/{base}", b"exact")
+    publisher.publish(f"y/{base}", b"wildcard")
+    assert member.take_payloads(2) == [b"exact", b"wildcard"]
+    member.expect_nothing()
+
+
 @mqtt5("3.10.4-1", "4.8.2-1")
 def test_leaving_a_group(client: ClientMaker) -> None:
     topic = unique()
