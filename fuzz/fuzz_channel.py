@@ -46,8 +46,9 @@ def main() -> None:
     given = {argument.split("=")[0] for argument in arguments}
     defaults = {"-max_len": SIZE_MAX, "-timeout": 10, "-rss_limit_mb": 1024}
     options = [f"{name}={value}" for name, value in defaults.items() if name not in given]
+    again = f"{sys.executable} -m fuzz.fuzz_channel"  # libFuzzer starts itself by this when it merges corpora
     atheris.Setup(
-        [sys.argv[0], *options, *arguments], target, custom_mutator=custom_mutator, custom_crossover=custom_crossover
+        [again, *options, *arguments], target, custom_mutator=custom_mutator, custom_crossover=custom_crossover
     )
     atheris.Fuzz()
 
