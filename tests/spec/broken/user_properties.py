@@ -9,8 +9,8 @@ FAILS = "test_3_03_properties.py::test_properties_arrive_unaltered_and_in_order[
 _make = Message.__init__
 
 
-def make(self: Message, *arguments: Any) -> None:
-    _make(self, *arguments)
+def make(self: Message, *arguments: Any, **named: Any) -> None:
+    _make(self, *arguments, **named)
     self.properties = b""
 
 
