@@ -14,4 +14,4 @@ def make(self: Message, *arguments: Any, **named: Any) -> None:
     self.properties = b""
 
 
-Message.__init__ = make  # type: ignore[assignment, method-assign]
+Message.__init__ = make  # type: ignore[method-assign]
