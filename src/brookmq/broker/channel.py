@@ -107,9 +107,7 @@ class Channel:
 
     def receive(self, data: bytes, monotonic: float) -> None:
         """Bytes have come. Never raises for anything that a peer can send."""
-        if self.state == CONNECTED:
-            self.last_seen = monotonic
-        elif self.state == CLOSED:
+        if self.state == CLOSED:
             return
         self.counters.bytes_received += len(data)
         self.bytes_received += len(data)
@@ -122,10 +120,13 @@ class Channel:
         elif self.suspended:
             self.partial = bytearray(data)
             return
+        connected = self.state == CONNECTED
         try:
             self._consume(data, monotonic + self.broker.wall)
         except PeerError as error:
             self.fail(error)
+        if connected and (self.partial is None or len(self.partial) < len(data)):
+            self.last_seen = monotonic  # a whole packet at least: bytes alone don't keep alive [MQTT-3.1.2-22]
 
     def _consume(self, data: bytes, now: float) -> None:
         size = len(data)
