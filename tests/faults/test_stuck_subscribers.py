@@ -128,8 +128,8 @@ def test_a_thousand_stuck_subscribers_for_a_minute(
     with capsys.disabled():
         print(
             f"\n1,000 stuck subscribers: {grown / MIB:.0f} MiB more; {lagging} lagging; p99 of the others "
-            f"{p99['alone']:.2f} ms without them, {p99['beside']:.2f} ms beside them ({p99['filling']:.2f} ms while the "
-            "buffers were filling)"
+            f"{p99['alone']:.2f} ms without them, {p99['beside']:.2f} ms beside them "
+            f"({p99['filling']:.2f} ms over the minute in which the buffers filled)"
         )
     assert lagging == 1_000
     assert grown < 1_100_000_000

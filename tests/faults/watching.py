@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Self
 
 import httpx
 import psutil
@@ -31,7 +32,7 @@ class Watched:
         self.process = psutil.Process(node.process.pid)
         self._http = httpx.Client(base_url="http://{}:{}".format(*node.http), timeout=WAIT_SECONDS, trust_env=False)
 
-    def __enter__(self) -> Watched:
+    def __enter__(self) -> Self:
         self.counter("connections_opened")  # from here on the HTTP connection is one of the node's files
         return self
 
@@ -51,7 +52,8 @@ class Watched:
         return size
 
     def files(self) -> int:
-        return self.process.num_fds()
+        count: int = self.process.num_fds()
+        return count
 
     def left_behind(self) -> dict[str, int]:
         """What clients can leave behind."""
