@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ import pytest
 from tests.faults.crowd import Crowd
 from tests.faults.watching import MIB, Watched, wait_until
 from tests.harness.fixtures import ClientMaker, NodeMaker
-from tests.harness.raw import Client
+from tests.harness.raw import Address, Client
 from tests.harness.wire import Properties, Property
 
 STUCK = 100
@@ -116,34 +117,38 @@ def test_a_thousand_stuck_subscribers_for_a_minute(
     """1,000 messages/s of 100 bytes for 60 s to 1,000 subscribers that do not read, and ten that do."""
     node = make_node()
     with Watched(node) as watched:
-        alone = fan_out(node.mqtt, seconds=20)
+        alone = median_p99(node.mqtt)
         before = watched.rss()
         crowd.gather(1_000, node.mqtt, "bench/#", keep_alive=0)
         highest = Highest(watched)
-        filling = fan_out(node.mqtt, seconds=60)
+        filling = fan_out_p99(node.mqtt, seconds=60)
         grown = highest.stop() - before
         lagging = watched.counter("subscribers_lagging")
-        beside = fan_out(node.mqtt, seconds=20)
-    p99 = {name: run["latency_ms"]["p99"] for name, run in (("alone", alone), ("beside", beside), ("filling", filling))}
+        beside = median_p99(node.mqtt)
     with capsys.disabled():
         print(
             f"\n1,000 stuck subscribers: {grown / MIB:.0f} MiB more; {lagging} lagging; p99 of the others "
-            f"{p99['alone']:.2f} ms without them, {p99['beside']:.2f} ms beside them "
-            f"({p99['filling']:.2f} ms over the minute in which the buffers filled)"
+            f"{alone:.2f} ms without them, {beside:.2f} ms beside them "
+            f"({filling:.2f} ms over the minute in which the buffers filled)"
         )
     assert lagging == 1_000
     assert grown < 1_100_000_000
-    assert p99["beside"] <= 2 * p99["alone"]
+    assert beside <= 2 * alone
 
 
-def fan_out(address: tuple[str, int], seconds: int) -> dict[str, dict[str, float]]:
-    """The report of ten subscribers that read and one publisher, 1,000 messages/s of 100 bytes."""
+def median_p99(address: Address) -> float:
+    """Of three short runs: a machine that has something else to do for a moment shall not decide."""
+    return statistics.median(fan_out_p99(address, seconds=10) for _ in range(3))
+
+
+def fan_out_p99(address: Address, seconds: int) -> float:
+    """Latency in milliseconds of ten subscribers that read and one publisher, 1,000 messages/s of 100 bytes."""
     command = [sys.executable, "-m", "brookmq", "bench", "fan-out", "--subscribers", "10", "--rate", "1000"]
     command += ["--payload", "100", "--duration", str(seconds), "--warm-up", "1", "--json", "--quiet"]
     command += ["--host", address[0], "--port", str(address[1])]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds + 60)
-    report: dict[str, dict[str, float]] = json.loads(done.stdout)
-    return report
+    p99: float = json.loads(done.stdout)["latency_ms"]["p99"]
+    return p99
 
 
 class Highest:
