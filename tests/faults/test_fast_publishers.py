@@ -121,7 +121,7 @@ def test_a_client_that_does_not_read_its_answers_is_not_read_from(
             with contextlib.suppress(BlockingIOError):
                 sent += sending.send(block[sent % len(block) :])  # on from where the socket stopped
             assert sent < 256 * MIB, "the node reads on without end"
-        assert watched.rss() - before < 16 * MIB
+        assert watched.rss() - before < 32 * MIB  # what was read in one turn, as objects, and what the allocator keeps
         assert client(to=node).sync()  # others go on
         flooding.drop()
         wait_until(lambda: watched.gauge("transports") == 1, "the flooding one is gone")
