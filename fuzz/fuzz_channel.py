@@ -41,10 +41,11 @@ def main() -> None:
     plant = os.environ.get("FUZZ_PLANT")
     if plant:
         module, function = plant.split(":")
-        getattr(importlib.import_module(module), function)()
+        with atheris.instrument_imports(include=["tests"]):
+            getattr(importlib.import_module(module), function)()
     arguments = sys.argv[1:] or [str(CORPUS)]
     given = {argument.split("=")[0] for argument in arguments}
-    defaults = {"-max_len": SIZE_MAX, "-timeout": 10, "-rss_limit_mb": 1024}
+    defaults = {"-max_len": SIZE_MAX, "-timeout": 10, "-rss_limit_mb": 1024, "-mutate_depth": 2}
     options = [f"{name}={value}" for name, value in defaults.items() if name not in given]
     again = f"{sys.executable} -m fuzz.fuzz_channel"  # libFuzzer starts itself by this when it merges corpora
     atheris.Setup(
