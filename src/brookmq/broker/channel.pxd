@@ -59,5 +59,6 @@ cdef class Channel:
     cpdef bint _overwhelms(self, Run run) except -1
     @cython.locals(session=Session, count=Py_ssize_t)
     cpdef bint _take_acks(self, int head, bytes ids, double now) except -1
+    cpdef Py_ssize_t _unread(self)
     cpdef _take_packet(self, int head, bytes body, double now)
     cpdef bint overdue(self, double monotonic)

@@ -125,7 +125,7 @@ class Channel:
             self._consume(data, monotonic + self.broker.wall)
         except PeerError as error:
             self.fail(error)
-        if connected and (self.partial is None or len(self.partial) < len(data)):
+        if connected and self._unread() < len(data):
             self.last_seen = monotonic  # a whole packet at least: bytes alone don't keep alive [MQTT-3.1.2-22]
 
     def _consume(self, data: bytes, now: float) -> None:
@@ -180,6 +180,9 @@ class Channel:
             if self.suspended:
                 self._keep(data, pos)
                 return
+
+    def _unread(self) -> int:
+        return 0 if self.partial is None else len(self.partial)
 
     def _keep(self, data: bytes, pos: int) -> None:
         """The channel is suspended: what is not handled yet waits here; it is bounded, since nothing more is read."""
