@@ -76,14 +76,6 @@ def mutate(data: bytes, size_max: int, seed: int, mutate_bytes: Mutate) -> bytes
     return _fitting(Program(configuration, operations), size_max)
 
 
-def cross(first: bytes, second: bytes, size_max: int, seed: int) -> bytes:
-    """The beginning of one program and the end of another."""
-    chance = Random(seed)
-    ours, theirs = parse(first), parse(second)
-    at, behind = chance.randint(0, len(ours.operations)), chance.randint(0, len(theirs.operations))
-    return _fitting(Program(ours.configuration, ours.operations[:at] + theirs.operations[behind:]), size_max)
-
-
 def _fitting(program: Program, size_max: int) -> bytes:
     operations = [*program.operations]
     data = build(program.configuration, operations)
