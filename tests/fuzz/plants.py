@@ -9,7 +9,7 @@ from brookmq.broker import publishing, requests
 
 def rare_properties() -> None:
     """Crashes on a PUBLISH with content type, correlation data, response topic, expiry and no user property."""
-    sound = publishing.forwardable
+    sound = publishing.forwardable  # type: ignore[attr-defined]
 
     def broken(body: bytes, start: int, end: int) -> Any:
         answer = sound(body, start, end)
@@ -19,7 +19,7 @@ def rare_properties() -> None:
             raise KeyError("a rare combination")
         return answer
 
-    publishing.forwardable = broken  # type: ignore[assignment]
+    publishing.forwardable = broken  # type: ignore[attr-defined]
 
 
 def miscounted_subscription() -> None:
