@@ -19,7 +19,7 @@ def rare_properties() -> None:
             raise KeyError("a rare combination")
         return answer
 
-    publishing.forwardable = broken  # type: ignore[attr-defined]
+    publishing.forwardable = broken  # type: ignore[attr-defined,assignment]
 
 
 def miscounted_subscription() -> None:
