@@ -47,7 +47,7 @@ cdef class Channel:
     cdef object __weakref__
 
     cpdef receive(self, bytes data, double monotonic)
-    @cython.locals(size=Py_ssize_t, pos=Py_ssize_t, singly_until=Py_ssize_t, head=int, kind=int, run=Run, end=Py_ssize_t,
+    @cython.locals(size=Py_ssize_t, pos=Py_ssize_t, singly_until=Py_ssize_t, singles=int, head=int, kind=int, run=Run, end=Py_ssize_t,
                    body=Py_ssize_t, taken=int, ids=bytes)
     cpdef _consume(self, bytes data, double now)
     @cython.locals(publication=Publication, run=Run, audience=Audience, full=Outlet, session=Session, count=int, qos=int,
