@@ -228,7 +228,7 @@ class Channel:
             if audience is None:
                 return SINGLY
         if self.turn.pressed:
-            full = self.dispatcher.full_receiver(audience)
+            full = self.dispatcher.full_receiver(audience, self.session)
             if full is not None:
                 self.wait_for(full)
                 return WAIT
