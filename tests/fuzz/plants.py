@@ -1,10 +1,32 @@
-"""Bugs planted for the fuzzer to find: each breaks the broker for something that no input of the corpus does."""
+"""Bugs planted for the fuzzer to find: each breaks the broker for something that few packets do.
+
+``python -m tests.fuzz.plants PLANT FOLDER`` copies the inputs of the corpus that do not meet the bug already.
+"""
 
 from __future__ import annotations
 
+import shutil
+import sys
+from pathlib import Path
 from typing import Any
 
+from fuzz.replay import CORPUS, files
+from fuzz.world import run
+
 from brookmq.broker import publishing, requests
+
+
+def three_properties() -> None:
+    """Crashes on a PUBLISH with content type, response topic and expiry: met within seconds."""
+    sound = publishing.forwardable  # type: ignore[attr-defined]
+
+    def broken(body: bytes, start: int, end: int) -> Any:
+        answer = sound(body, start, end)
+        if answer[1] is not None and b"\x03\x00" in answer[0] and b"\x08\x00" in answer[0]:
+            raise KeyError("three at once")
+        return answer
+
+    publishing.forwardable = broken  # type: ignore[attr-defined,assignment]
 
 
 def rare_properties() -> None:
@@ -34,3 +56,19 @@ def miscounted_subscription() -> None:
                 channel.broker.subscriptions.count += 1
 
     requests._subscribe = broken
+
+
+def main(plant: str, folder: Path) -> None:
+    PLANTS[plant]()
+    for path in files([CORPUS]):
+        try:
+            run(path.read_bytes())
+        except (KeyError, AssertionError):
+            continue
+        shutil.copy(path, folder)
+
+
+PLANTS = {plant.__name__: plant for plant in (three_properties, rare_properties, miscounted_subscription)}
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
