@@ -39,7 +39,7 @@ def test_nobody_waits_for_somebody_who_waits(
     make_node: NodeMaker, client: ClientMaker, targets: tuple[str, str]
 ) -> None:
     node = make_node(
-        f"[session]\nqueue_count_max = {3 * COUNT}\ninflight_max = {RECEIVE_MAX}\n[edge]\npatience = '60s'"
+        f"[session]\nqueue_count_max = {3 * COUNT // 2}\ninflight_max = {RECEIVE_MAX}\n[edge]\npatience = '60s'"
     )
     clients = [client(to=node), client(to=node)]
     received: list[list[int]] = [[], []]
