@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Callable, Sequence
 
 from brookmq.store.diagnosis import Diagnosis, Trouble
@@ -30,7 +31,7 @@ class ExternalStore:
         self.credentials = credentials
         self.ready = False
         self.diagnosis: Diagnosis | None = None
-        self._names = ", ".join(address.rpartition("@")[2] for address in addresses)  # a URL may hold a password
+        self._names = ", ".join(re.sub(r"^.*(://|@)", "", each) for each in addresses)  # without passwords
         self._on_ready = on_ready
         self._on_down = on_down
         self._answered = asyncio.Event()

@@ -94,11 +94,10 @@ class DataFolder:
                 probe.unlink(missing_ok=True)
         except OSError as error:
             raise trouble_with(self.path, error) from None
-        free = found.f_bavail * found.f_frsize
-        if free < room_bytes_min:
+        if found.f_bavail * found.f_frsize < room_bytes_min:
             raise FolderFullError(
-                f"the disk of the data folder {self.path} is full: {free:,} bytes are free, "
-                f"the store needs at least {room_bytes_min:,}; make room"
+                f"the disk of the data folder {self.path} is full: "
+                f"the store needs at least {room_bytes_min:,} free bytes; make room"
             )
 
     def _lock(self, wait_seconds: float) -> None:

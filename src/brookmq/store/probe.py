@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
-import nats
 import nats.errors
 from nats.aio.client import Client
 
@@ -43,6 +43,7 @@ class Probe:
         self._addresses = list(addresses)
         self._credentials = credentials
         self._client: Client | None = None
+        self._error: Exception | None = None  # of the connection; the last one
 
     async def ask(self) -> Answer:
         """One question. Whatever goes wrong is an answer, never an exception."""
@@ -53,30 +54,41 @@ class Probe:
             return Answer(Outcome.DISABLED, "the store runs without JetStream")
         except (nats.errors.Error, OSError, TimeoutError) as error:
             await self.close()
-            return Answer(Outcome.SILENT, f"the store does not answer ({_words(error)})")
+            cause = self._error if isinstance(error, nats.errors.NoServersError) and self._error else error
+            return Answer(Outcome.SILENT, f"the store does not answer ({_words(cause)})")
         return _judge(reply.data)
 
     async def close(self) -> None:
         """Close the connection, if there is one."""
         client, self._client = self._client, None
         if client is not None:
-            await client.close()
+            with contextlib.suppress(OSError):  # what it still wanted to say finds nobody
+                await client.close()
 
     async def _connected(self) -> Client:
         if self._client is None or not self._client.is_connected:
             await self.close()
             user, password = self._credentials or (None, None)
-            client = await nats.connect(
-                servers=self._addresses,
-                user=user,
-                password=password,
-                name="brookmq-probe",
-                connect_timeout=CONNECT_SECONDS_MAX,
-                allow_reconnect=False,
-                error_cb=_ignored,
-            )
-            self._client = client
+            self._client = client = Client()  # known before it is connected: a failed connect leaves its socket open
+            self._error = None
+            async with asyncio.timeout(CONNECT_SECONDS_MAX):
+                await client.connect(
+                    servers=self._addresses,
+                    user=user,
+                    password=password,
+                    name="brookmq-probe",
+                    connect_timeout=CONNECT_SECONDS_MAX,  # type: ignore[arg-type]  # it takes fractions
+                    allow_reconnect=False,
+                    # Without these two the client tries an address for minutes before it says so.
+                    max_reconnect_attempts=1,
+                    reconnect_time_wait=0.01,  # type: ignore[arg-type]  # it takes fractions
+                    error_cb=self._remember,
+                )
         return self._client
+
+    async def _remember(self, error: Exception) -> None:
+        """The client tells the cause here and raises only that there is no server."""
+        self._error = error
 
 
 def _judge(data: bytes) -> Answer:
@@ -94,8 +106,6 @@ def _judge(data: bytes) -> Answer:
 def _words(error: BaseException) -> str:
     if isinstance(error, TimeoutError | asyncio.TimeoutError):
         return "no answer in time"
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"
     return str(error).removeprefix("nats: ") or type(error).__name__
-
-
-async def _ignored(error: Exception) -> None:
-    """The client tells every error here as well; `ask` sees them where they matter."""
