@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from brookmq.store import probe
 from brookmq.store.diagnosis import Diagnosis
 from brookmq.store.external import ExternalStore
 from brookmq.store.folder import DataFolder
+from brookmq.store.process import TETHER
 from brookmq.store.server import StoreOptions, StoreServer
 from brookmq.store.settings_file import Credentials
 from tests.store.supervising import PATIENCE_SECONDS, Told, connected, lives, running, until
@@ -100,6 +102,53 @@ async def test_it_dies_with_its_owner_and_the_folder_is_free_at_once(tmp_path: P
     async with running(tmp_path) as (store, _):
         print(f"store gone after {took:.3f} s, started again in {time.monotonic() - begin:.3f} s")
         assert store.ready
+
+
+def test_killed_at_any_moment_an_owner_leaves_nothing_behind(tmp_path: Path) -> None:
+    """While it starts, too: between fork and exec, before and after the kernel was asked to end the child with it."""
+    seed = random.SystemRandom().randrange(10**9)
+    print(f"seed {seed}")
+    chance, reached = random.Random(seed), 0
+    begin = time.monotonic()
+    owner, _ = own(tmp_path)
+    start_seconds = time.monotonic() - begin
+    owner.kill()
+    owner.communicate()
+    for _ in range(12):
+        owner = subprocess.Popen([sys.executable, "-m", "tests.store.owner", str(tmp_path)], stdout=subprocess.DEVNULL)
+        time.sleep(
+            start_seconds * chance.uniform(0.6, 1.1)
+        )  # not waited for anything: the moment of the kill is random
+        reached += bool(of_folder(tmp_path) - {owner.pid})
+        owner.kill()
+        owner.wait()
+        asyncio.run(until(lambda: not of_folder(tmp_path), "no process is left"))
+        # A process that is ending has lost its name before its files: the lock may be a moment later.
+        DataFolder.open(tmp_path, wait_seconds=1).close()
+    print(f"{reached} of 12 kills met a child")
+
+
+def of_folder(path: Path) -> set[int]:
+    """The processes that have this folder in their command line."""
+    found = psutil.process_iter(["cmdline", "status"])
+    return {
+        process.pid
+        for process in found
+        if any(str(path) in word for word in process.info["cmdline"] or ())
+        and process.info["status"] != psutil.STATUS_ZOMBIE
+    }
+
+
+def test_the_tether_notices_a_parent_that_died_first_and_a_program_that_is_not_there() -> None:
+    for parent, program, words in (
+        (1, "/bin/true", "the node has ended meanwhile"),
+        (os.getpid(), "/bin/absent", "/bin/absent cannot be run: No such file"),
+    ):
+        answer = subprocess.run(
+            [sys.executable, TETHER, str(parent), program], capture_output=True, text=True, check=False
+        )
+        assert answer.returncode == 1
+        assert words in answer.stderr
 
 
 async def test_a_second_node_on_the_folder_is_told_who_has_it(tmp_path: Path) -> None:
