@@ -21,9 +21,11 @@ from brookmq.store.appender import (
     Left,
     LinkFound,
     LinkLost,
+    OwnerRead,
     Pause,
     PauseOver,
     Phase,
+    ReadOwner,
     ReadTail,
     RecordGiven,
     Resolve,
@@ -54,21 +56,28 @@ class Store:
     def __init__(self) -> None:
         self.records: list[bytes] = []
 
+    def owner(self, round_number: int, behind: int = 0) -> OwnerRead:
+        for sequence in range(len(self.records) - behind, 0, -1):
+            record = self.records[sequence - 1]
+            if decode_header(record, sequence).kind == OWNERSHIP:
+                return OwnerRead(round_number, sequence, decode_ownership(record)[0])
+        return OwnerRead(round_number, 0, b"")
+
     def append(self, send: Send) -> Stored | Conflicted:
-        if send.expected != len(self.records):
-            return Conflicted(send.round, f"wrong last sequence: {len(self.records)}")
+        last = len(self.records) if send.number else self.owner(0).sequence
+        if send.expected != last:
+            return Conflicted(send.round, f"wrong last sequence: {last}")
         self.records.append(send.record)
-        return Stored(send.term, send.number, len(self.records))
+        return Stored(send.round, send.term, send.number, len(self.records))
 
     def tail(self, round_number: int, behind: int = 0) -> TailRead:
         sequence = max(len(self.records) - behind, 0)
-        if sequence == 0:
-            return TailRead(round_number, 0, None)
-        record = self.records[sequence - 1]
-        header = decode_header(record)
-        return TailRead(
-            round_number, sequence, header, decode_ownership(record)[0] if header.kind == OWNERSHIP else b""
-        )
+        header = decode_header(self.records[sequence - 1], sequence) if sequence else None
+        return TailRead(round_number, sequence, header)
+
+    def usurp(self) -> None:
+        """Another one seizes."""
+        self.records.append(encode_record(OWNERSHIP, 0, 0, encode_ownership(b"o" * 16, b"other")))
 
 
 @dataclass
@@ -76,8 +85,8 @@ class Owner:
     """An appender with its way to the store, on which things get lost, late and doubled."""
 
     name: int
-    appender: Appender = field(default_factory=lambda: Appender("s"))
-    to_store: deque[Send | ReadTail] = field(default_factory=deque)
+    appender: Appender = field(default_factory=lambda: Appender("s", "s.owner"))
+    to_store: deque[Send | ReadTail | ReadOwner] = field(default_factory=deque)
     to_owner: list[Event] = field(default_factory=list)
     given: int = 0
     acknowledged: dict[bytes, int] = field(default_factory=dict)
@@ -87,7 +96,7 @@ class Owner:
     def take(self, event: Event) -> None:
         for action in self.appender.handle(event):
             match action:
-                case Send() | ReadTail():
+                case Send() | ReadTail() | ReadOwner():
                     self.to_store.append(action)
                 case Pause(round_number, _):
                     self.to_owner.append(PauseOver(round_number))
@@ -144,12 +153,13 @@ class World:
 
     def deliver(self, owner: Owner) -> None:
         order = owner.to_store.popleft()
-        if isinstance(order, ReadTail):
+        if not isinstance(order, Send):
             if self.luck(0.1):
                 owner.to_owner.append(Unknown(order.round, "no answer"))
             else:
                 behind = self.chance.randrange(4) if self.luck(0.2) else 0
-                owner.to_owner.append(self.store.tail(order.round, behind))
+                read = self.store.tail if isinstance(order, ReadTail) else self.store.owner
+                owner.to_owner.append(read(order.round, behind))
             return
         if self.luck(0.05):
             owner.to_owner.append(FoundFull(order.round, "full"))
@@ -182,11 +192,10 @@ class World:
         raise AssertionError("it does not come to rest")
 
     def check(self) -> None:
-        stored: list[bytes] = []  # of data; a seizer without an answer may have more than one ownership record
+        stored: list[bytes] = []  # of data; an overtaken seizer may have two ownership records
         newest = 0
         for sequence, record in enumerate(self.store.records, 1):
-            header = decode_header(record)
-            assert header.sequence == sequence
+            header = decode_header(record, sequence)
             assert header.term >= newest, "a record of an older term after a newer ownership record"
             newest = header.term
             if header.kind == DATA:
@@ -224,11 +233,11 @@ def test_the_same_for_many_seeds() -> None:
 
 
 def owning(in_flight_max: int = 1) -> tuple[Appender, Store]:
-    appender, store = Appender("s", in_flight_max=in_flight_max), Store()
+    appender, store = Appender("s", "s.owner", in_flight_max=in_flight_max), Store()
     appender.handle(LinkFound())
     (read,) = appender.handle(SeizeAsked(b"t" * 16, b"me", "seize"))
-    assert isinstance(read, ReadTail)
-    (send,) = appender.handle(store.tail(read.round))
+    assert isinstance(read, ReadOwner)
+    (send,) = appender.handle(store.owner(read.round))
     assert isinstance(send, Send)
     assert appender.handle(store.append(send)) == [Resolve("seize", 1)]
     assert appender.state is State.OWNING
@@ -253,7 +262,7 @@ def test_two_under_way_would_be_unsafe() -> None:
     """Why IN_FLIGHT_MAX is 1: the store sees to places, so the second of two is accepted behind another's record."""
     appender, store = owning(in_flight_max=2)
     first, second = [send for n in (1, 2) for send in sends(appender.handle(RecordGiven(b"x", n)))]
-    store.records.append(encode_record(OWNERSHIP, 2, 0, encode_ownership(b"o" * 16, b"other")))
+    store.usurp()
     assert isinstance(store.append(first), Conflicted)
     accepted = store.append(second)
     assert isinstance(accepted, Stored)
@@ -285,7 +294,7 @@ def test_a_newer_ownership_record_deposes_every_waiter() -> None:
     appender, store = owning()
     for n in range(3):
         appender.handle(RecordGiven(b"x", n))
-    store.records.append(encode_record(OWNERSHIP, 2, 0, encode_ownership(b"o" * 16, b"other")))
+    store.usurp()
     (read,) = appender.handle(Conflicted(appender.round, "wrong last sequence"))
     assert isinstance(read, ReadTail)
     answers = appender.handle(store.tail(read.round))
@@ -340,18 +349,48 @@ def test_a_purged_tail_is_no_loss_but_an_unread_one_deposes() -> None:
         assert isinstance(action, outcome)
 
 
-def test_two_that_seize_at_one_sequence_are_told_apart() -> None:
-    appender, store = Appender("s"), Store()
+def seizing() -> tuple[Appender, Store, Send]:
+    appender, store = Appender("s", "s.owner"), Store()
     appender.handle(LinkFound())
     (read,) = appender.handle(SeizeAsked(b"a" * 16, b"", "seize"))
-    assert isinstance(read, ReadTail)
-    (send,) = sends(appender.handle(store.tail(read.round)))
-    store.records.append(encode_record(OWNERSHIP, 1, 0, encode_ownership(b"b" * 16, b"")))
-    (read,) = appender.handle(Unknown(send.round, "no answer"))
-    assert isinstance(read, ReadTail)
-    (send,) = sends(appender.handle(store.tail(read.round)))
-    assert (send.term, send.expected) == (2, 1)
+    assert isinstance(read, ReadOwner)
+    (send,) = sends(appender.handle(store.owner(read.round)))
+    return appender, store, send
+
+
+def test_a_seizer_that_was_overtaken_tries_again() -> None:
+    appender, store, send = seizing()
+    store.usurp()
+    answer = store.append(send)
+    assert isinstance(answer, Conflicted)
+    (read,) = appender.handle(answer)
+    assert isinstance(read, ReadOwner)
+    (send,) = sends(appender.handle(store.owner(read.round)))
+    assert (send.term, send.expected) == (1, 1)
     assert appender.handle(store.append(send)) == [Resolve("seize", 2)]
+
+
+def test_a_seizer_without_an_answer_knows_its_record_by_the_token() -> None:
+    appender, store, send = seizing()
+    store.append(send)
+    (read,) = appender.handle(Unknown(send.round, "no answer"))
+    assert isinstance(read, ReadOwner)
+    assert appender.handle(store.owner(read.round)) == [Resolve("seize", 1)]
+    assert appender.state is State.OWNING
+
+
+def test_a_busy_owner_cannot_keep_a_seizer_out() -> None:
+    owner, store = owning()
+    (record,) = sends(owner.handle(RecordGiven(b"x", "x")))
+    appender = Appender("s", "s.owner")
+    appender.handle(LinkFound())
+    (read,) = appender.handle(SeizeAsked(b"a" * 16, b"", "seize"))
+    assert isinstance(read, ReadOwner)
+    (send,) = sends(appender.handle(store.owner(read.round)))
+    owner.handle(store.append(record))  # between the seizer's read and its append
+    assert appender.handle(store.append(send)) == [Resolve("seize", 3)]
+    (late,) = sends(owner.handle(RecordGiven(b"y", "y")))
+    assert isinstance(store.append(late), Conflicted)
 
 
 @pytest.mark.parametrize("error", [StreamNotFound("gone"), BadRecord("newer format")])
@@ -375,9 +414,9 @@ def test_what_cannot_be_is_not_passed_over() -> None:
     with pytest.raises(CallerError):
         appender.handle(SeizeAsked(b"t" * 16, b"", "again"))
     with pytest.raises(InvariantError):
-        appender.handle(Stored(1, 1, 7))
+        appender.handle(Stored(0, 1, 1, 7))
     with pytest.raises(InvariantError):
-        appender.handle(Stored(1, 1, 2))  # never given
+        appender.handle(Stored(0, 1, 1, 2))  # never given
     (send,) = sends(appender.handle(RecordGiven(b"x", "x")))
     (read,) = appender.handle(Unknown(send.round, "no answer"))
     assert isinstance(read, ReadTail)

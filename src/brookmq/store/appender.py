@@ -2,7 +2,9 @@
 
 Rules that make an append happen exactly once:
 1. Every record is sent with the sequence that must be the last one before it. The store refuses it in any other place,
-   so a copy that arrives late, twice or after another owner's record changes nothing.
+   so a copy that arrives late, twice or after another owner's record changes nothing. An ownership record is sent with
+   the sequence of the ownership record that it replaces instead: it has to win against others who seize, not against
+   every append of a busy owner, whose next append is then refused.
 2. One record is under way at a time. The expected sequence names a place and not the record in it: with two under way,
    another's ownership record could take the first one's place and the store would then accept the second behind it.
    So a record is sent only after the one before it is known to be stored, and what waits becomes larger batches.
@@ -25,7 +27,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from brookmq.base.errors import CallerError, InvariantError
-from brookmq.store.errors import BadRecord, Deposed, NotOwner, RecordsLost, StoreError
+from brookmq.store.errors import Deposed, NotOwner, RecordsLost, StoreError
 from brookmq.store.record import DATA, OWNERSHIP, Header, encode_ownership, encode_record
 
 IN_FLIGHT_MAX: Final = 1  # rule 2; a test shows what two would lose
@@ -56,6 +58,7 @@ class RecordGiven(NamedTuple):
 class Stored(NamedTuple):
     """The store acknowledged."""
 
+    round: int
     term: int
     number: int
     sequence: int
@@ -90,12 +93,19 @@ class Turned(NamedTuple):
 
 
 class TailRead(NamedTuple):
-    """The stream's last sequence, its record's header unless that record is gone, the token of an ownership record."""
+    """The stream's last sequence, and its record's header unless that record is gone."""
 
     round: int
     sequence: int
     header: Header | None
-    token: bytes = b""
+
+
+class OwnerRead(NamedTuple):
+    """The sequence and token of the last ownership record; 0 when there is none."""
+
+    round: int
+    sequence: int
+    token: bytes
 
 
 class PauseOver(NamedTuple):
@@ -129,6 +139,7 @@ Event = (
     | FoundFull
     | Turned
     | TailRead
+    | OwnerRead
     | PauseOver
     | LinkLost
     | LinkFound
@@ -137,7 +148,7 @@ Event = (
 
 
 class Send(NamedTuple):
-    """Append this record right after sequence ``expected``."""
+    """Append this record right after sequence ``expected``; number 0: if that is the last ownership record."""
 
     round: int
     term: int
@@ -149,6 +160,12 @@ class Send(NamedTuple):
 
 class ReadTail(NamedTuple):
     """Read the last sequence and record from the leader."""
+
+    round: int
+
+
+class ReadOwner(NamedTuple):
+    """Read the last ownership record from the leader."""
 
     round: int
 
@@ -174,7 +191,7 @@ class Fail(NamedTuple):
     error: StoreError
 
 
-Action = Send | ReadTail | Pause | Resolve | Fail
+Action = Send | ReadTail | ReadOwner | Pause | Resolve | Fail
 
 
 class State(Enum):
@@ -208,10 +225,10 @@ class Entry:
 class Appender:
     """One appender of one log."""
 
-    def __init__(self, subject: str, *, in_flight_max: int = IN_FLIGHT_MAX) -> None:
+    def __init__(self, subject: str, ownership_subject: str, *, in_flight_max: int = IN_FLIGHT_MAX) -> None:
         self.state = State.IDLE
         self.phase = Phase.OFFLINE
-        self.term = 0  # of this ownership, or of the last one; while seizing the term that is tried
+        self.term = 0  # of this ownership, or of the last one; while seizing the term that is to end
         self.stored = -1  # highest number of this term known to be stored; -1 while seizing
         self.round = 0  # grows with each interruption; answers of older rounds are void
         self.waiting_bytes = 0  # sum of the bodies in ``_entries``
@@ -219,6 +236,7 @@ class Appender:
         self._entries: deque[Entry] = deque()  # unresolved, numbers dense from ``stored + 1``
         self._sent = 0  # how many of them, from the left, were sent in this round
         self._subject = subject
+        self._ownership_subject = ownership_subject
         self._in_flight_max = in_flight_max
         self._token = b""
         self._failures = 0  # interruptions since the last acknowledgement
@@ -247,7 +265,7 @@ class Appender:
         return actions
 
     def _answered(
-        self, event: Conflicted | Unknown | FoundFull | Turned | TailRead | PauseOver, actions: list[Action]
+        self, event: Conflicted | Unknown | FoundFull | Turned | TailRead | OwnerRead | PauseOver, actions: list[Action]
     ) -> None:
         match event:
             case Conflicted(_, reason) | Unknown(_, reason):
@@ -261,6 +279,12 @@ class Appender:
                 self._look(actions)
             case TailRead():
                 self._judge(event, actions)
+            case OwnerRead(_, sequence, token):
+                if token == self._token:
+                    self._own(sequence, actions)
+                else:
+                    self.term = sequence
+                self._resume(actions)
 
     # What is asked
 
@@ -271,7 +295,7 @@ class Appender:
         self.term, self.stored, self._token = 0, -1, event.token
         self._failures = self._stale_reads = 0
         self._entries.append(
-            Entry(0, OWNERSHIP, encode_ownership(event.token, event.label), self._subject, event.ticket)
+            Entry(0, OWNERSHIP, encode_ownership(event.token, event.label), self._ownership_subject, event.ticket)
         )
         self.waiting_bytes = len(self._entries[0].body)
         if self.phase is not Phase.OFFLINE:
@@ -289,20 +313,22 @@ class Appender:
     # What the store said
 
     def _stored(self, event: Stored, actions: list[Action]) -> None:
-        if event.term != self.term or self.state is State.IDLE:
-            return  # of an ownership that is over; its waiters have their answer
-        if event.sequence != event.term + event.number:
-            raise InvariantError(f"number {event.number} of term {event.term} is stored at {event.sequence}")
-        self._resolve(event.number, actions)
-        self._pump(actions)
+        if self.state is State.SEIZING and event.number == 0 and event.round == self.round:
+            self._own(event.sequence, actions)
+        elif self.state is State.OWNING and event.number > 0 and event.term == self.term:
+            if event.sequence != event.term + event.number:
+                raise InvariantError(f"number {event.number} of term {event.term} is stored at {event.sequence}")
+            self._resolve(event.number, actions)
+        self._pump(actions)  # anything else is of an ownership that is over; its waiters have their answer
+
+    def _own(self, term: int, actions: list[Action]) -> None:
+        self.term = term
+        self.state = State.OWNING
+        self._resolve(0, actions)
 
     def _judge(self, tail: TailRead, actions: list[Action]) -> None:
         header = tail.header
-        if header is not None and header.sequence != tail.sequence:
-            self._step_down(BadRecord(f"the record at {tail.sequence} says that it is {header}"), actions)
-        elif self.state is State.SEIZING:
-            self._judge_seizing(tail, actions)
-        elif tail.sequence < self.term + self.stored:
+        if tail.sequence < self.term + self.stored:
             self._stale_reads += 1
             if self._stale_reads > STALE_READS_MAX:
                 lost = f"sequences {tail.sequence + 1} to {self.term + self.stored} were acknowledged and are gone"
@@ -321,14 +347,6 @@ class Appender:
                 self._resolve(header.number, actions)
             self._resume(actions)
 
-    def _judge_seizing(self, tail: TailRead, actions: list[Action]) -> None:
-        if tail.header is not None and tail.header.kind == OWNERSHIP and tail.token == self._token:
-            self.term = tail.sequence
-            self._resolve(0, actions)
-        else:
-            self.term = tail.sequence + 1
-        self._resume(actions)
-
     # What follows
 
     def _resolve(self, number: int, actions: list[Action]) -> None:
@@ -343,7 +361,6 @@ class Appender:
             self.stored = entry.number
         if self.stored != number:
             raise InvariantError(f"number {number} of term {self.term} is stored and was never given")
-        self.state = State.OWNING
         self._moved()
 
     def _moved(self) -> None:
@@ -362,7 +379,7 @@ class Appender:
             entry = self._entries[self._sent]
             self._sent += 1
             record = encode_record(entry.kind, self.term, entry.number, entry.body)
-            expected = self.term + entry.number - 1
+            expected = self.term + max(entry.number - 1, 0)
             actions.append(Send(self.round, self.term, entry.number, expected, entry.subject, record))
 
     def _interrupt(self, phase: Phase, reason: str) -> None:
@@ -377,7 +394,7 @@ class Appender:
             self.round += 1
             self._sent = 0
             self.phase = Phase.READING
-            actions.append(ReadTail(self.round))
+            actions.append(ReadOwner(self.round) if self.state is State.SEIZING else ReadTail(self.round))
         else:
             self._resume(actions)
             self._moved()

@@ -24,8 +24,10 @@ from brookmq.store.appender import (
     Left,
     LinkFound,
     LinkLost,
+    OwnerRead,
     Pause,
     PauseOver,
+    ReadOwner,
     ReadTail,
     RecordGiven,
     Resolve,
@@ -49,12 +51,13 @@ from brookmq.store.errors import (
     StoreFull,
 )
 from brookmq.store.link import HEADERS_BYTES_MAX, REQUEST_TIME_LIMIT_S, Link, checked
-from brookmq.store.record import DATA, HEADER_BYTES, OWNERSHIP, TOKEN_BYTES, decode_header, decode_ownership
+from brookmq.store.record import DATA, HEADER_BYTES, TOKEN_BYTES, decode_header, decode_ownership
 from brookmq.store.streams import look
 
 QUEUE_BYTES_MAX: Final = 16 * 1024 * 1024  # a full second of a stream at its fastest would be 200 MB: press back sooner
 RECORD_BYTES_MAX: Final = 8 * 1024 * 1024 - HEADERS_BYTES_MAX - HEADER_BYTES  # what the store is set up to take
 EXPECTED: Final = "Nats-Expected-Last-Sequence"
+EXPECTED_ON_SUBJECT: Final = "Nats-Expected-Last-Subject-Sequence"
 
 
 class AppendLog:
@@ -72,10 +75,11 @@ class AppendLog:
     ) -> None:
         self.stream = stream
         self._link = link
+        self._subject = subject
         self._queue_bytes_max = queue_bytes_max
         self._record_bytes_max = record_bytes_max
         self._time_limit_s = time_limit_s
-        self._appender = Appender(subject)
+        self._appender = Appender(subject, ownership_subject(subject))
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
@@ -156,7 +160,9 @@ class AppendLog:
                     if not _future(ticket).done():
                         _future(ticket).set_exception(error)
                 case ReadTail(round_number):
-                    self._spawn(self._read_tail(round_number))
+                    self._spawn(self._read(self._tail(round_number), round_number))
+                case ReadOwner(round_number):
+                    self._spawn(self._read(self._owner(round_number), round_number))
                 case Pause(round_number, seconds):
                     if self._pause is not None:
                         self._pause.cancel()
@@ -169,11 +175,10 @@ class AppendLog:
 
     async def _send(self, send: Send) -> None:
         event: Event
+        headers = {EXPECTED if send.number else EXPECTED_ON_SUBJECT: str(send.expected)}
         try:
-            answer = await self._link.request(
-                send.subject, send.record, {EXPECTED: str(send.expected)}, time_limit_s=self._time_limit_s
-            )
-            event = Stored(send.term, send.number, int(checked(answer.data, self.stream)["seq"]))
+            answer = await self._link.request(send.subject, send.record, headers, time_limit_s=self._time_limit_s)
+            event = Stored(send.round, send.term, send.number, int(checked(answer.data, self.stream)["seq"]))
         except Conflict as error:
             event = Conflicted(send.round, str(error))
         except StoreFull as error:
@@ -186,10 +191,10 @@ class AppendLog:
             event = Turned(send.round, error)
         self._take(event)
 
-    async def _read_tail(self, round_number: int) -> None:
+    async def _read(self, reading: Coroutine[Any, Any, Event], round_number: int) -> None:
         event: Event
         try:
-            event = await self._tail(round_number)
+            event = await reading
         except (Ambiguous, StoreFull) as error:
             event = Unknown(round_number, str(error))
         except StoreError as error:
@@ -197,21 +202,32 @@ class AppendLog:
         self._take(event)
 
     async def _tail(self, round_number: int) -> TailRead:
-        """Both questions are answered by the stream's leader; any replica's answer would prove nothing."""
         sequence = (await look(self._link, self.stream)).last_sequence
-        if sequence == 0:
-            return TailRead(round_number, 0, None)
+        found = await self._record({"seq": sequence}) if sequence else None
+        return TailRead(round_number, sequence, decode_header(found[1], sequence) if found else None)
+
+    async def _owner(self, round_number: int) -> OwnerRead:
+        found = await self._record({"last_by_subj": ownership_subject(self._subject)})
+        if found is None:
+            return OwnerRead(round_number, 0, b"")
+        sequence, record = found
+        decode_header(record, sequence)  # a newer format is refused before anything is written behind it
+        return OwnerRead(round_number, sequence, decode_ownership(record)[0])
+
+    async def _record(self, query: dict[str, object]) -> tuple[int, bytes] | None:
+        """A record from the stream's leader; any replica's answer would prove nothing."""
         try:
-            answer = await self._link.api(f"STREAM.MSG.GET.{self.stream}", {"seq": sequence})
+            answer = await self._link.api(f"STREAM.MSG.GET.{self.stream}", query, time_limit_s=self._time_limit_s)
         except Refused as refusal:
             if refusal.code != NO_MESSAGE:
                 raise
-            return TailRead(round_number, sequence, None)
-        record = base64.b64decode(answer["message"].get("data", ""))
-        header = decode_header(record)
-        return TailRead(
-            round_number, sequence, header, decode_ownership(record)[0] if header.kind == OWNERSHIP else b""
-        )
+            return None
+        return int(answer["message"]["seq"]), base64.b64decode(answer["message"].get("data", ""))
+
+
+def ownership_subject(subject: str) -> str:
+    """Where the ownership records of a log are, so that who seizes competes with nobody else; in the same stream."""
+    return f"{subject}.owner"
 
 
 def _future(ticket: object) -> asyncio.Future[int]:

@@ -1,17 +1,18 @@
 """The header that every record of a log begins with.
 
-| bytes | field  |                                                                            |
-|-------|--------|----------------------------------------------------------------------------|
-| 1     | format | 1; a reader refuses newer ones by name                                     |
-| 1     | kind   | 1 ownership, 2 data; 16 and above are the caller's                         |
-| 8     | term   | the sequence of the ownership record under which it was appended           |
-| 8     | number | 0 for the ownership record, then 1, 2, 3 … within the term                 |
+| bytes | field  |                                                                                      |
+|-------|--------|--------------------------------------------------------------------------------------|
+| 1     | format | 1; a reader refuses newer ones by name                                               |
+| 1     | kind   | 1 ownership, 2 data; 16 and above are the caller's                                   |
+| 8     | term   | the sequence of the ownership record under which it was appended                     |
+| 8     | number | 1, 2, 3 … within the term; 0 in the ownership record                                 |
 
 All numbers are big endian; the body follows. Since only its owner appends to a log, and always right after the last
 record, a record's sequence is its term plus its number. That is how an appender recognises its own records.
 
-The body of an ownership record is the seizer's token (16 random bytes, new for every attempt to seize: two that seize
-at the same sequence are told apart by it) and a label that names the owner to people.
+An ownership record is written before its sequence, the new term, is known: its term field is the term that it ends (0
+when there was none). Its body is the seizer's token (16 random bytes, new for each seizing, by which an answer that was
+lost is made up for) and a label that names the owner to people.
 """
 
 from __future__ import annotations
@@ -38,26 +39,23 @@ class Header(NamedTuple):
     term: int
     number: int
 
-    @property
-    def sequence(self) -> int:
-        """Where the record stands in its stream."""
-        return self.term + self.number
-
 
 def encode_record(kind: int, term: int, number: int, body: bytes) -> bytes:
     """A record as it is stored."""
     return _HEADER.pack(FORMAT, kind, term, number) + body
 
 
-def decode_header(record: bytes) -> Header:
-    """The header of a stored record; the body begins at ``HEADER_BYTES``."""
+def decode_header(record: bytes, sequence: int) -> Header:
+    """The header of the record at a sequence; the body begins at ``HEADER_BYTES``."""
     if len(record) < HEADER_BYTES:
-        raise BadRecord(f"a record of {len(record)} bytes has no header")
+        raise BadRecord(f"the record at {sequence} has {len(record)} bytes and no header")
     format_number, kind, term, number = _HEADER.unpack_from(record)
     if format_number != FORMAT:
-        raise BadRecord(f"record format {format_number} is not known here (known: {FORMAT})")
-    if (kind == OWNERSHIP) != (number == 0):
-        raise BadRecord(f"a record of kind {kind} can't have number {number}")
+        raise BadRecord(f"the record at {sequence} has format {format_number}, which is not known here ({FORMAT} is)")
+    if kind == OWNERSHIP and number == 0 and term < sequence:
+        return Header(kind, sequence, 0)
+    if kind == OWNERSHIP or number == 0 or term + number != sequence:
+        raise BadRecord(f"the record at {sequence} says that it is number {number} of term {term}, kind {kind}")
     return Header(kind, term, number)
 
 
