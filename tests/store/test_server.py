@@ -20,7 +20,7 @@ from brookmq.store import probe
 from brookmq.store.diagnosis import Diagnosis
 from brookmq.store.external import ExternalStore
 from brookmq.store.folder import DataFolder
-from brookmq.store.process import TETHER
+from brookmq.store.process import LINE_BYTES_MAX, TETHER, ServerProcess
 from brookmq.store.server import StoreOptions, StoreServer
 from brookmq.store.settings_file import Credentials
 from tests.store.supervising import PATIENCE_SECONDS, Told, connected, lives, running, until
@@ -184,6 +184,39 @@ async def test_a_store_that_does_not_answer_is_not_ready_and_back_when_it_does(
         process.resume()
         await until(lambda: store.ready, "ready again")
         assert store.pid == process.pid, "it was not started anew"
+
+
+@pytest.mark.parametrize(("script", "busy"), [("while :; do :; done", True), ("exec sleep 60", False)])
+async def test_a_process_that_works_is_told_from_one_that_hangs(script: str, busy: bool) -> None:
+    ends: list[tuple[int, str]] = []
+    process = ServerProcess(["/bin/sh", "-c", script], [], lambda line: None, lambda *end: ends.append(end))
+    await process.listen()
+    await until(lambda: process.has_worked() is busy and process.looks >= 2, "two looks")
+    process.kill()
+    process.kill()
+    await until(lambda: ends, "its end is told")
+    assert ends == [(-signal.SIGKILL, "")]
+
+
+async def test_an_end_is_told_although_somebody_else_keeps_stderr_open() -> None:
+    ends: list[tuple[int, str]] = []
+    process = ServerProcess(["/bin/sh", "-c", "sleep 2 & exit 3"], [], lambda line: None, lambda *end: ends.append(end))
+    await process.listen()
+    assert await until(lambda: ends, "its end is told") < 2
+    assert ends == [(3, "")]
+
+
+async def test_a_panic_is_told_by_its_first_line_and_long_lines_are_cut() -> None:
+    ends: list[tuple[int, str]] = []
+    lines: list[str] = []
+    script = (
+        "printf 'panic: no more\\n\\ngoroutine 1 [running]:\\n' >&2; head -c 100000 /dev/zero | tr '\\0' x >&2; exit 2"
+    )
+    process = ServerProcess(["/bin/sh", "-c", script], [], lines.append, lambda *end: ends.append(end))
+    await process.listen()
+    await until(lambda: ends, "its end is told")
+    assert ends == [(2, "panic: no more")]
+    assert [len(line) for line in lines[3:]] == [LINE_BYTES_MAX]
 
 
 async def test_it_can_be_stopped_while_it_starts_and_started_again(tmp_path: Path) -> None:

@@ -59,7 +59,9 @@ class ServerProcess:
         self._on_line = on_line
         self._on_exit = on_exit
         self._complaint = ""  # the last line that was an error; of a panic its first
-        self._work = _Work(0.0, 0, 0)
+        self._work = _Work(self._loop.time(), 0, 0)
+        self.looks = 0  # at what the process does
+        self._pipe: asyncio.ReadTransport | None = None  # its stderr
         self._silent = asyncio.Event()  # stderr is at its end
         full = [sys.executable, "-I", "-S", TETHER, str(os.getpid()), *command]
         try:
@@ -76,7 +78,9 @@ class ServerProcess:
     async def listen(self) -> None:
         """Take its stderr; call it right after making the process."""
         assert self._popen.stderr is not None
-        await self._loop.connect_read_pipe(lambda: _Lines(self._line, self._silent.set), self._popen.stderr)
+        self._pipe, _ = await self._loop.connect_read_pipe(
+            lambda: _Lines(self._line, self._silent.set), self._popen.stderr
+        )
 
     def terminate(self) -> None:
         self._send(signal.SIGTERM)
@@ -94,6 +98,7 @@ class ServerProcess:
         if found is None:
             return False
         self._work = found
+        self.looks += 1
         share = WORK_TICKS_MIN * (now - before.time)
         return found.ticks - before.ticks >= share or found.read_bytes - before.read_bytes >= WORK_READ_BYTES_MIN
 
@@ -132,6 +137,8 @@ class ServerProcess:
             await asyncio.wait_for(self._silent.wait(), LAST_WORDS_SECONDS_MAX)
         except TimeoutError:
             log.debug("the store has ended, and somebody still has its stderr")
+        if self._pipe is not None:
+            self._pipe.close()
         self._on_exit(self._popen.returncode, self._complaint)
 
 

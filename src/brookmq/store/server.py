@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -166,7 +166,7 @@ class StoreServer:
     def _run(self, action: machine.Action) -> None:
         match action:
             case machine.Launch(port):
-                self._launch_task = asyncio.get_running_loop().create_task(self._launch(port))
+                self._launch_task = _surfacing(self._launch(port))
             case machine.Terminate() if self._process:
                 self._process.terminate()
             case machine.Kill() if self._process:
@@ -194,7 +194,7 @@ class StoreServer:
         else:
             self._apply(machine.Started())
             await self._process.listen()
-            self._watch_task = asyncio.get_running_loop().create_task(self._watch(self._process))
+            self._watch_task = _surfacing(self._watch(self._process))
 
     def _spawn(self, port: int | None) -> ServerProcess:
         assert self._binary is not None
@@ -213,6 +213,8 @@ class StoreServer:
             self._apply(machine.WritesEnded(diagnose(line)))
 
     def _on_exit(self, code: int, last_complaint: str) -> None:
+        if self._watch_task is not None:
+            self._watch_task.cancel()
         self._apply(machine.Exited(code, last_complaint))
 
     async def _watch(self, process: ServerProcess) -> None:
@@ -248,12 +250,23 @@ class StoreServer:
             pause = min(pause * 1.2, PORT_POLL_SECONDS_MAX)
 
     async def _cancel_watch(self) -> None:
-        if self._watch_task is None:
-            return
-        self._watch_task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._watch_task
-        self._watch_task = None
+        task, self._watch_task = self._watch_task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+def _surfacing(work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    """A task whose failure, which is a bug, is told at once, and not when somebody looks."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
+
+    def done(ended: asyncio.Task[None]) -> None:
+        if not ended.cancelled() and (error := ended.exception()) is not None:
+            loop.call_exception_handler({"message": "the store's supervision failed", "exception": error})
+
+    task.add_done_callback(done)
+    return task
 
 
 def _diagnosis(error: OperationError) -> Diagnosis:
