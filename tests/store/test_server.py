@@ -17,7 +17,7 @@ import pytest
 
 from brookmq.base.errors import OperationError
 from brookmq.store import probe
-from brookmq.store.diagnosis import Diagnosis
+from brookmq.store.diagnosis import Diagnosis, Trouble
 from brookmq.store.external import ExternalStore
 from brookmq.store.folder import DataFolder
 from brookmq.store.process import LINE_BYTES_MAX, TETHER, ServerProcess
@@ -293,6 +293,38 @@ def test_a_full_disk_is_told_loses_nothing_and_passes(tmp_path: Path) -> None:
     print(answer.stdout, answer.stderr)
     assert answer.returncode == 0
     assert f"the disk of the data folder {tmp_path}/data is full" in answer.stdout
+
+
+async def test_a_folder_that_cannot_be_used_is_told_and_passes(tmp_path: Path) -> None:
+    """A file in the folder's place stands for a disk that is gone: unlike permissions it stops root, too."""
+    async with running(tmp_path) as (store, _):
+        place, away = tmp_path / "store", tmp_path / "away"
+        place.rename(away)
+        place.touch()
+        assert store.pid is not None
+        os.kill(store.pid, signal.SIGKILL)
+        await until(lambda: store.diagnosis and store.diagnosis.trouble is Trouble.UNWRITABLE, "it is told")
+        assert str(tmp_path) in store.reason
+        place.unlink()
+        away.rename(place)
+        print(f"ready {await until(lambda: store.ready, 'ready again', 5.0):.2f} s after it was back")
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (b'{"memory": 0}', "ANSWERED"),
+        (b'{"error": {"code": 503, "err_code": 10039, "description": "not enabled for account"}}', "DISABLED"),
+        (b'{"error": {"code": 503, "err_code": 10076, "description": "not enabled"}}', "DISABLED"),
+        (b'{"error": {"code": 503, "err_code": 10008, "description": "no leader"}}', "SILENT"),
+        (b'{"error": {}}', "SILENT"),
+        (b'{"error": 1}', "SILENT"),
+        (b"[]", "SILENT"),
+        (b"\xff", "SILENT"),
+    ],
+)
+def test_only_a_store_without_jetstream_needs_a_new_start(answer: bytes, outcome: str) -> None:
+    assert probe._judge(answer).outcome is probe.Outcome[outcome]
 
 
 async def test_an_external_store_has_the_same_face(tmp_path: Path) -> None:

@@ -98,6 +98,8 @@ def _judge(data: bytes) -> Answer:
         return Answer(Outcome.SILENT, "the store's answer is not one of JetStream")
     if error is None:
         return Answer(Outcome.ANSWERED)
+    if not isinstance(error, dict):
+        return Answer(Outcome.SILENT, "the store's answer is not one of JetStream")
     description = error.get("description", "no reason given")
     outcome = Outcome.DISABLED if error.get("err_code") in _NOT_ENABLED else Outcome.SILENT
     return Answer(outcome, f"the store is not available ({description})")
