@@ -34,7 +34,7 @@ def free_ports(count: int) -> list[int]:
 class Servers:
     """One server, or three that replicate. Each keeps its folder and port through kills."""
 
-    def __init__(self, folder: Path, count: int, extra: str = "") -> None:
+    def __init__(self, folder: Path, count: int, extra: str, room: str) -> None:
         self.ports = free_ports(count)
         self._folder = folder
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -44,7 +44,7 @@ class Servers:
             cluster = f'cluster {{ name: t, listen: "127.0.0.1:{routes[index]}", routes: [{urls}] }}'
             (folder / f"{index}.conf").write_text(
                 f'server_name: n{index}\nlisten: "127.0.0.1:{self.ports[index]}"\nmax_payload: 8MB\n'
-                f'jetstream {{ store_dir: "{folder}/{index}", sync_interval: always, max_file_store: 2GB }}\n'
+                f'jetstream {{ store_dir: "{folder}/{index}", sync_interval: always, max_file_store: {room} }}\n'
                 f"{cluster if count > 1 else ''}\n{extra}\n"
             )
 
@@ -76,9 +76,9 @@ class Servers:
 
 
 @contextmanager
-def running(count: int = 1, extra: str = "") -> Iterator[Servers]:
+def running(count: int = 1, extra: str = "", room: str = "2GB") -> Iterator[Servers]:
     with tempfile.TemporaryDirectory(prefix="brookmq-store-") as folder:
-        servers = Servers(Path(folder), count, extra)
+        servers = Servers(Path(folder), count, extra, room)
         try:
             for index in range(count):
                 servers.start(index)

@@ -132,6 +132,20 @@ def test_refused_credentials_end_neither_the_link_nor_its_trying() -> None:
         run(test(servers))
 
 
+def test_a_link_that_the_store_has_ended_is_made_anew() -> None:
+    async def test(servers: Servers) -> None:
+        async with linked(servers) as link:
+            turns: list[bool] = []
+            link.watch(lambda up, _: turns.append(up))
+            with pytest.raises(Ambiguous):  # the server sends an error line for it and closes: the library gives up
+                await link.request("a" * 5000, time_limit_s=1)
+            await until(lambda: turns == [False, True], "down and up")
+            await link.api("INFO")
+
+    with running() as servers:
+        run(test(servers))
+
+
 def test_closing_leaves_no_task_behind() -> None:
     async def test(servers: Servers) -> None:
         async with linked(servers) as link:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
-from brookmq.base.errors import CallerError
-from brookmq.store.errors import Deposed, NotOwner, QueueFull, RecordTooLarge, StoreError, StreamNotFound
+from brookmq.base.errors import CallerError, InvariantError
+from brookmq.store.errors import BadRecord, Deposed, NotOwner, QueueFull, RecordTooLarge, StoreError, StreamNotFound
 from brookmq.store.link import Link
 from brookmq.store.log import RECORD_BYTES_MAX, AppendLog
 from brookmq.store.reader import Reader
-from brookmq.store.record import CALLER_KIND_MIN, DATA, HEADER_BYTES, decode_header, decode_ownership
+from brookmq.store.record import CALLER_KIND_MIN, DATA, HEADER_BYTES, decode_header, decode_ownership, encode_record
 from brookmq.store.streams import Stream, look, purge, remove
 from tests.store.log_servers import Servers, declared, linked, run, running, until
 
@@ -76,7 +76,7 @@ async def check(link: Link, writers: list[Writer]) -> list[bytes]:
 
 
 async def kill_while_writing(
-    servers: Servers, seed: int, kills: int, replicas: int, victim: Callable[[Link], object]
+    servers: Servers, seed: int, kills: int, replicas: int, victim: Callable[[Link], Awaitable[int]]
 ) -> int:
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -89,9 +89,7 @@ async def kill_while_writing(
         for _ in range(kills):
             before = len(writer.acknowledged)
             await until(lambda before=before: len(writer.acknowledged) > before + chance.randrange(1, 60), "appends")
-            index = victim(link)
-            if asyncio.iscoroutine(index):
-                index = await index
+            index = await victim(link)
             servers.kill(index)
             servers.start(index)
         before = len(writer.acknowledged)
@@ -115,7 +113,10 @@ def test_once_and_in_order_through_kills_of_the_store() -> None:
 
 
 async def _killed(servers: Servers, seed: int, kills: int) -> None:
-    assert await kill_while_writing(servers, seed, kills, 1, lambda _: 0) > kills
+    async def the_only_one(_: Link) -> int:
+        return 0
+
+    assert await kill_while_writing(servers, seed, kills, 1, the_only_one) > kills
 
 
 @pytest.mark.long
@@ -219,6 +220,31 @@ def test_a_stopped_store_makes_nothing_twice() -> None:
         run(test(servers))
 
 
+def test_a_full_store_is_said_and_waited_for() -> None:
+    async def test(servers: Servers) -> None:
+        async with linked(servers) as link:
+            await declared(link, LOG)
+            log = AppendLog(link, "LOG", "log", queue_bytes_max=300_000)
+            await log.seize()
+            writer = Writer(log, body_bytes=100_000)
+            writing = asyncio.create_task(writer.write())
+            await until(lambda: "resource" in log.trouble, "no room")
+            full = len(writer.acknowledged)
+            assert log.owned
+            assert writer.errors == []
+            await purge(link, "LOG", 40)
+            await until(lambda: len(writer.acknowledged) > full, "room again", 5)
+            writer.stopping = True
+            await writing
+            await purge(link, "LOG", 60)
+            await until(lambda: log.waiting_bytes == 0, "all answered")
+            assert sorted(writer.acknowledged.values()) == list(range(2, len(writer.acknowledged) + 2))
+            await log.leave()
+
+    with running(room="8MB") as servers:
+        run(test(servers))
+
+
 def test_the_queue_has_a_bound_and_an_empty_one_takes_any_record() -> None:
     async def test(servers: Servers) -> None:
         async with linked(servers) as link:
@@ -263,6 +289,42 @@ def test_large_records_and_the_largest() -> None:
             await log.leave()
             # The tail is read back whole, whatever its size, when the next owner comes.
             assert await AppendLog(link, "LOG", "log").seize() == 23
+
+    with running() as servers:
+        run(test(servers))
+
+
+def test_a_record_that_is_not_ours_ends_the_ownership_and_leaves_nobody_waiting() -> None:
+    async def test(servers: Servers) -> None:
+        async with linked(servers) as link:
+            await declared(link, LOG)
+            log = AppendLog(link, "LOG", "log")
+            await log.seize()
+            await link.request("log", b"a record of another program, without our header")
+            with pytest.raises(BadRecord):
+                await log.append(b"x")
+            assert not log.owned
+            await log.leave()
+
+    with running() as servers:
+        run(test(servers))
+
+
+def test_a_broken_invariant_is_reported_and_leaves_nobody_waiting() -> None:
+    async def test(servers: Servers) -> None:
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+        async with linked(servers) as link:
+            await declared(link, LOG)
+            log = AppendLog(link, "LOG", "log")
+            await log.seize()
+            # A forged record under our term and with a number that we never gave.
+            await link.request("log", encode_record(DATA, 1, 1, b"forged"))
+            await link.request("log", encode_record(DATA, 1, 2, b"forged"))
+            with pytest.raises(StoreError, match="never given"):
+                await log.append(b"x")
+            assert [type(error) for error in reported] == [InvariantError]
+            await log.leave()
 
     with running() as servers:
         run(test(servers))

@@ -353,14 +353,14 @@ class Appender:
         """Everything up to ``number`` is stored."""
         if number <= self.stored:
             return
+        if number > self.stored + len(self._entries):  # before anything is taken out, so that no waiter is forgotten
+            raise InvariantError(f"number {number} of term {self.term} is stored and was never given")
         while self._entries and self._entries[0].number <= number:
             entry = self._entries.popleft()
             self.waiting_bytes -= len(entry.body)
             self._sent = max(self._sent - 1, 0)
             actions.append(Resolve(entry.ticket, self.term + entry.number))
             self.stored = entry.number
-        if self.stored != number:
-            raise InvariantError(f"number {number} of term {self.term} is stored and was never given")
         self._moved()
 
     def _moved(self) -> None:

@@ -171,7 +171,14 @@ class AppendLog:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A bug or a broken invariant must not leave anybody waiting: it ends the ownership, and is reported."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._take(Left(StoreError(f"{self.stream}: {error!r}")))
+            self._loop.call_exception_handler({"message": f"appending to {self.stream}", "exception": error})
 
     async def _send(self, send: Send) -> None:
         event: Event
