@@ -47,8 +47,10 @@ format: $(DEV) ## Format the sources and fix what can be fixed
 bench: setup ## Measure side by side with Mosquitto
 	@$(PY) -m bench $(ARGS)
 
-fuzz: setup ## Feed a node random bytes, guided by coverage (ARGS="-max_total_time=600")
-	@$(PY) -m tests.fuzz $(ARGS)
+FUZZ_SECONDS ?= 600
+fuzz: setup ## Feed a broker what peers may do, guided by coverage (FUZZ_SECONDS=600)
+	@mkdir -p build/fuzz
+	@$(PY) -m fuzz.fuzz_channel -max_total_time=$(FUZZ_SECONDS) -artifact_prefix=build/fuzz- build/fuzz fuzz/corpus $(ARGS)
 
 docs: $(DEV) ## Write the generated parts of the guide
 	@$(PY) -m brookmq.base.config.guide docs/guide/configuration.md

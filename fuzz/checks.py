@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from brookmq.broker.channel import CONNECTED, Channel
 from brookmq.broker.outlet import OPEN, PRESSED, Outlet
 from brookmq.broker.session import Session
+from brookmq.mqtt.codec import PacketError, decode, encode
+from brookmq.mqtt.kernel import frame
+from brookmq.mqtt.packets import Connect
 from fuzz.peer import Peer, require
 
 if TYPE_CHECKING:
@@ -37,6 +40,20 @@ def check(world: World) -> None:
     require(len(broker.turn.pressed) == len(set(broker.turn.pressed)), "an outlet pressed twice")
     most = settings.subscriptions_max * settings.session_count_max
     require(world.soon or len(broker.replays.waiting) <= most, "more replays than subscriptions")
+
+
+def check_codec(data: bytes, version: int) -> None:
+    """What can be read can be written, and reads the same again. ``data``: the first byte of a packet and its body."""
+    try:
+        packet = decode(data[0], data[1:], version)
+    except PacketError:
+        return
+    if isinstance(packet, Connect):
+        version = packet.version
+    written = encode(packet, version)
+    body, end = frame(written, 0)
+    require(end == len(written), "a packet whose length is not its length", written)
+    require(decode(written[0], written[body:], version) == packet, "another packet when it is read again", packet)
 
 
 def check_session(world: World, session: Session) -> None:

@@ -18,7 +18,7 @@ import atheris  # type: ignore[import-not-found,unused-ignore]
 import brookmq  # noqa: F401 - puts its finder of plain modules in place; atheris' own has to stand before it
 
 with atheris.instrument_imports(include=["brookmq"]):
-    from fuzz.mutator import cross, mutate
+    from fuzz.mutator import mutate
     from fuzz.world import run
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -33,22 +33,19 @@ def custom_mutator(data: bytes, size_max: int, seed: int) -> bytes:
     return mutate(data, size_max, seed, atheris.Mutate)
 
 
-def custom_crossover(first: bytes, second: bytes, size_max: int, seed: int) -> bytes:
-    return cross(first, second, size_max, seed)
-
-
 def main() -> None:
     plant = os.environ.get("FUZZ_PLANT")
     if plant:
         module, function = plant.split(":")
-        getattr(importlib.import_module(module), function)()
+        with atheris.instrument_imports(include=["tests"]):
+            getattr(importlib.import_module(module), function)()
     arguments = sys.argv[1:] or [str(CORPUS)]
     given = {argument.split("=")[0] for argument in arguments}
-    defaults = {"-max_len": SIZE_MAX, "-timeout": 10, "-rss_limit_mb": 1024}
+    # Few changes at a time and no crossing of inputs: a connection ends at its first mistake.
+    defaults = {"-max_len": SIZE_MAX, "-timeout": 10, "-rss_limit_mb": 1024, "-mutate_depth": 2, "-cross_over": 0}
     options = [f"{name}={value}" for name, value in defaults.items() if name not in given]
-    atheris.Setup(
-        [sys.argv[0], *options, *arguments], target, custom_mutator=custom_mutator, custom_crossover=custom_crossover
-    )
+    again = f"{sys.executable} -m fuzz.fuzz_channel"  # libFuzzer starts itself by this when it merges corpora
+    atheris.Setup([again, *options, *arguments], target, custom_mutator=custom_mutator)
     atheris.Fuzz()
 
 

@@ -93,10 +93,10 @@ def _conversations() -> Iterator[tuple[int, list[Operation]]]:
     for answer in (yes, no, wire.auth(0x19, method), wire.auth(0x18, [(Property.AUTH_METHOD, "x")]), wire.disconnect()):
         yield options.METHOD, [frame(2, begin), frame(2, answer), frame(2, again), frame(2, yes)]
         yield options.METHOD, [frame(0, again), frame(0, answer), frame(0, yes)]
-    many = b"".join(wire.publish("w/1", bytes(90), version=4) for _ in range(12))
-    stalled = [Operation(Kind.BLOCK, 0), *[Operation(Kind.BYTES, 1, many)] * 4]
+    flood = b"".join(wire.publish("w/1", bytes(90), version=4) for _ in range(12))
+    stalled = [Operation(Kind.BLOCK, 0), *[Operation(Kind.BYTES, 1, flood)] * 4]
     yield 0, [*stalled, Operation(Kind.UNBLOCK, 0)]
-    yield 0, [*stalled, *[Operation(Kind.TIME, 0, b"\x00\x09")] * 3, Operation(Kind.BYTES, 1, many)]
+    yield 0, [*stalled, *[Operation(Kind.TIME, 0, b"\x00\x09")] * 3, Operation(Kind.BYTES, 1, flood)]
     for question in (wire.PINGREQ, wire.unsubscribe(1, ["x"]), wire.acknowledge(wire.Kind.PUBREL, 99)):
         asked = Operation(Kind.REPEAT, 0, b"\xff" + (unframed(question) or b""))
         yield 0, [Operation(Kind.BLOCK, 0), *[asked] * 5]  # it asks and asks, and reads no answer
@@ -109,6 +109,22 @@ def _conversations() -> Iterator[tuple[int, list[Operation]]]:
     for name in ("a" * 70, "", "x"):
         for version in (3, 4, 5):
             yield 0, [frame(2, wire.connect(name, version=version, clean=version == 3, keep_alive=70))]
+    odd = [
+        "",
+        "a#",
+        "+a",
+        "a/#/b",
+        "$share//x",
+        "$share/+/a",
+        "$share/g",
+        "$share/g/",
+        "$share/g/$exclusive/x",
+        "/" * 20,
+    ]
+    yield 0, [frame(0, wire.subscribe(5, [(name, 0) for name in odd])), frame(0, wire.unsubscribe(6, odd))]
+    many = [f"m{number}" for number in range(20)]
+    for small in (0, options.SMALL_PACKETS):
+        yield small, [frame(0, wire.subscribe(5, [(name, 0) for name in many])), frame(0, wire.unsubscribe(6, many))]
     users = [("u", str(number)) for number in range(8)]
     properties: list[tuple[int, wire.Value]] = [(Property.USER_PROPERTY, pair) for pair in users]
     yield 0, [frame(0, wire.publish("f/x", b"x", props=properties))]

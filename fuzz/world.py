@@ -19,7 +19,7 @@ from tests.harness.wire import Property
 
 from brookmq.broker.channel import CONNECTED
 from fuzz import configuration as options
-from fuzz.checks import check, check_end
+from fuzz.checks import check, check_codec, check_end
 from fuzz.peer import Peer, require
 from fuzz.program import PLACES, SAME_TURN, Kind, Operation, framed, parse, repeated
 
@@ -68,6 +68,8 @@ class World:
                 peer.arrive(data[at : at + size])
         elif kind == Kind.FRAME:
             peer.arrive(framed(data))
+            if data:
+                check_codec(data, peer.channel.version or 5)
         elif kind == Kind.REPEAT:
             peer.arrive(repeated(data))
         elif kind == Kind.OPEN:
@@ -186,7 +188,7 @@ def main_packets(third: int, narrow: bool) -> tuple[bytes, ...]:
     if third & options.SMALL_WINDOW:
         props.append((Property.RECEIVE_MAXIMUM, 3))
     if third & options.SMALL_PACKETS:
-        props.append((Property.MAXIMUM_PACKET_SIZE, 80))
+        props.append((Property.MAXIMUM_PACKET_SIZE, 24))
     if third & options.ALIASES:
         props.append((Property.TOPIC_ALIAS_MAXIMUM, 2))
     if third & options.NO_PROBLEM_INFORMATION:

@@ -6,7 +6,9 @@ A skip is silent by nature; a suite that quietly stops testing something looks e
 from __future__ import annotations
 
 import fnmatch
+import logging
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,16 @@ ALLOWED_SKIPS = Path(__file__).with_name("allowed_skips.toml")
 # The machines that run the tests are small and shared: time per example says nothing about the code there.
 settings.register_profile("brookmq", deadline=None, print_blob=True)
 settings.load_profile("brookmq")
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """What a test does to the levels of logging ends with it: others look for lines in the log."""
+    loggers = [logging.getLogger(), logging.getLogger("brookmq")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
 
 
 class SkipGate:

@@ -1,8 +1,8 @@
 """It makes no difference how the network cuts a stream: the same bytes lead to the same packets for everybody.
 
-Runs of packets are handed on as slices; where a piece ends, a run ends. So this also holds the fast way to what the slow
-way does with each packet alone. (A client that gets a message twice, through a shared subscription as well, may get the
-two in another order: a run goes to one subscription after the other.)
+Runs of packets are handed on as slices; where a piece ends, a run ends. So this also holds the fast way to what the
+slow way does with each packet alone. (A client that gets a message twice, through a shared subscription as well, may
+get the two in another order: a run goes to one subscription after the other.)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brookmq.broker.settings import Settings
-from tests.broker.memory import MemoryNode, MemoryStream
+from tests.broker.memory import MemoryHost, MemoryNode, MemoryStream
 from tests.broker.reading import packets
 from tests.catalogue import CATALOGUE, CLIENT, EITHER
 from tests.harness import wire
@@ -122,7 +122,7 @@ def play(version: int, stream: bytes, cuts: list[int], receive_max: int) -> dict
     everybody["publisher"] = publisher
     at = 0
     for cut in (*cuts, len(stream)):
-        if cut > at and not publisher_host(publisher).closed:
+        if cut > at and not host(publisher).closed:
             publisher.send(stream[at:cut])
             at = cut
     node.settle()
@@ -136,14 +136,14 @@ def play(version: int, stream: bytes, cuts: list[int], receive_max: int) -> dict
     return got
 
 
-def publisher_host(client: Client):  # type: ignore[no-untyped-def]
+def host(client: Client) -> MemoryHost:
     assert isinstance(client.stream, MemoryStream)
     return client.stream.host
 
 
 def written(client: Client) -> bytes:
-    data = bytes(publisher_host(client).written)
-    publisher_host(client).written.clear()
+    data = bytes(host(client).written)
+    host(client).written.clear()
     return bytes(client._buffer) + data
 
 

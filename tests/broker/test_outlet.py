@@ -69,6 +69,7 @@ class Stage:
 
     def tick(self, seconds: float) -> None:
         self.now += seconds
+        self.turn.now = self.now
         for outlet in [*self.turn.pressed]:
             outlet.tick(self.now)
         self.settle()
@@ -195,7 +196,7 @@ def test_a_peer_that_does_not_read_is_waited_for_once() -> None:
     assert stage.outlet.state == PRESSED
     assert not stage.outlet.overflows()
     stage.tick(0.1)
-    stage.tick(PATIENCE - 0.01)
+    stage.tick(PATIENCE - 0.11)
     assert stage.outlet.state == PRESSED
     stage.tick(0.02)
     assert stage.outlet.state == LAGGING
@@ -221,6 +222,30 @@ def test_a_peer_that_takes_enough_is_waited_for_as_long_as_it_needs() -> None:
     for _ in range(4):
         stage.tick(0.5)
     assert stage.outlet.state == LAGGING
+
+
+def test_the_time_counts_from_when_it_fell_behind() -> None:
+    """Those that stopped reading long ago and are full only now have been waited for already."""
+    stage = Stage()
+    stage.socket.stalled = True
+    stage.outlet.put(b"first")
+    stage.settle()
+    stage.tick(PATIENCE + 0.1)
+    assert stage.outlet.state == OPEN
+    stage.outlet.put(bytes(501))
+    assert stage.outlet.state == LAGGING
+
+
+def test_many_small_answers_become_one_piece() -> None:
+    stage = Stage()
+    stage.fill(4)
+    for _ in range(300):
+        stage.outlet.put(b"\xd0\0")
+    stage.settle()
+    assert stage.outlet.more is None
+    assert stage.outlet.size == 604
+    stage.socket.read_on()
+    assert bytes(stage.socket.read[-600:]) == b"\xd0\0" * 300
 
 
 def test_without_patience_nobody_waits() -> None:

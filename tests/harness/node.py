@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ from tests.harness.raw import Address
 
 READY_SECONDS = 15.0  # promised within 2; a loaded machine with several nodes starting at once needs more
 STOP_SECONDS = 15.0
+PR_SET_PDEATHSIG = 1  # prctl(2)
 COMPLAINTS = re.compile(r"^Traceback \(most recent call last\)|never retrieved|was never awaited", re.MULTILINE)
 
 
@@ -25,6 +27,11 @@ class Broker(Protocol):
 
     mqtt: Address
     websocket: Address | None
+
+
+def _end_with_parent() -> None:
+    """In the child: a test run that is killed leaves no node behind."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class NotReadyError(AssertionError):
@@ -74,6 +81,7 @@ class Node:
             stdin=subprocess.DEVNULL,
             env={**os.environ, **(environment or {})},
             start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509 - it makes one system call
         )
         self.ready = self._wait_until_ready()
         self.listeners = dict(pair.split("=", 1) for pair in self.ready.split()[2:])

@@ -218,6 +218,23 @@ def test_a_takeover_within_the_delay_publishes_no_will(client: ClientMaker) -> N
     watcher.expect_nothing()
 
 
+@pytest.mark.parametrize(
+    "properties",
+    [
+        [(Property.WILL_DELAY, 1), (Property.WILL_DELAY, 1)],
+        [(Property.PAYLOAD_FORMAT, 2)],
+        [(Property.TOPIC_ALIAS, 1)],
+        [(Property.SESSION_EXPIRY, 1)],
+        [(Property.RESPONSE_TOPIC, "a/#")],
+    ],
+    ids=["twice", "payload-format-2", "topic-alias", "property-of-connect", "response-topic-with-wildcard"],
+)
+@mqtt5("3.1.4-1", "3.1.2-9", "3.3.2-14")
+def test_wrong_will_properties_are_refused(raw: ClientMaker, properties: wire.Properties) -> None:
+    bad = raw().send(wire.connect(unique(), will=Will("w", properties=properties)))
+    bad.expect_refused(0x81, 0x82, 0x90)
+
+
 @both
 @pytest.mark.parametrize("topic", ["a/+", "#", ""])
 @mqtt5("3.3.2-2", "4.7.0-1", "4.7.3-1", "3.1.4-1")

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.harness import wire
 from tests.harness.fixtures import ClientMaker
 from tests.harness.raw import Client, unique
-from tests.harness.wire import KEPT, Property
+from tests.harness.wire import KEPT, Kind, Property
 from tests.spec.marks import both, every_qos, every_version, mqtt5, mqtt311
 
 
@@ -174,6 +175,43 @@ def test_a_wildcard_subscription_gets_every_matching_retained_message(client: Cl
     single.expect_nothing()
     for name in names:
         publisher.publish(name, retain=True)
+
+
+@both
+@mqtt5("3.3.1-9", "4.9.0-2", "4.5.0-1")
+@mqtt311("3.3.1-6")
+def test_many_retained_messages_arrive_once_each(client: ClientMaker, version: int) -> None:
+    base = unique()
+    publisher = client(version)
+    names = [f"{base}/{number}" for number in range(350)]
+    publisher.send(*(wire.publish(name, name.encode(), version=version, retain=True) for name in names)).sync()
+    slow = client(version, props=[(Property.RECEIVE_MAXIMUM, 7)])
+    publisher.publish(f"{base}/qos1", b"q", qos=1, retain=True)
+    slow.subscribe(f"{base}/#", qos=1)
+    got = [slow.take().topic.decode() for _ in range(351)]
+    assert sorted(got) == sorted([*names, f"{base}/qos1"])
+    slow.expect_nothing()
+    publisher.send(*(wire.publish(name, version=version, retain=True) for name in [*names, f"{base}/qos1"])).sync()
+
+
+@both
+@mqtt5("3.3.1-9", "4.6.0-5", "3.8.4-4")
+@mqtt311("3.3.1-6", "4.6.0-6", "3.8.4-3")
+def test_a_new_subscriber_never_goes_back_in_time(client: ClientMaker, version: int, topic: str) -> None:
+    """An older retained message never comes after a newer live one, and the last one always comes."""
+    subscriber, publisher = client(version), client(version)
+    for start in range(0, 400, 40):
+        publisher.send(
+            *(wire.publish(topic, b"%d" % number, version=version, retain=True) for number in range(start, start + 40))
+        )
+        subscriber.send(wire.subscribe(start + 1, [(topic, 0)], version=version))
+    publisher.sync()
+    numbers: list[int] = []
+    while not numbers or numbers[-1] != 399:
+        packet = subscriber.receive()
+        if packet.kind is Kind.PUBLISH:
+            numbers.append(int(packet.payload))
+    assert numbers == sorted(numbers)
 
 
 @mqtt5("3.3.2-5", "3.3.2-6")

@@ -9,7 +9,7 @@ import pytest
 from tests.harness import wire
 from tests.harness.fixtures import ClientMaker
 from tests.harness.raw import unique
-from tests.harness.wire import KEPT, PINGREQ, Kind
+from tests.harness.wire import KEPT, PINGREQ, Kind, Property
 from tests.spec.marks import both, mqtt5, mqtt311
 
 MALFORMED, PROTOCOL_ERROR = 0x81, 0x82
@@ -32,6 +32,60 @@ BREACHES: dict[str, tuple[Callable[[int], bytes], set[int]]] = {
 def test_a_breach_ends_the_connection_with_its_reason(client: ClientMaker, version: int, breach: str) -> None:
     make, reasons = BREACHES[breach]
     client(version).send(make(version)).expect_closed(*reasons)
+
+
+TWICE: wire.Properties = [(Property.REASON_STRING, "a"), (Property.REASON_STRING, "b")]
+AUTH_TWICE: wire.Properties = [(Property.AUTH_METHOD, "a"), (Property.AUTH_METHOD, "a")]
+ONLY_IN_5: dict[str, tuple[bytes, set[int]]] = {
+    "puback-property-twice": (wire.acknowledge(Kind.PUBACK, 1, 0, TWICE), {PROTOCOL_ERROR}),
+    "pubrec-property-twice": (wire.acknowledge(Kind.PUBREC, 1, 0, TWICE), {PROTOCOL_ERROR}),
+    "pubrel-property-twice": (wire.acknowledge(Kind.PUBREL, 1, 0, TWICE), {PROTOCOL_ERROR}),
+    "pubcomp-property-twice": (wire.acknowledge(Kind.PUBCOMP, 1, 0, TWICE), {PROTOCOL_ERROR}),
+    "disconnect-property-twice": (wire.disconnect(0, TWICE), {PROTOCOL_ERROR}),
+    "auth-property-twice": (wire.auth(0x18, AUTH_TWICE), {PROTOCOL_ERROR}),
+    "unsubscribe-with-identifier": (
+        wire.unsubscribe(1, ["a"], props=[(Property.SUBSCRIPTION_ID, 1)]),
+        {MALFORMED, PROTOCOL_ERROR},
+    ),
+    "puback-with-property-of-publish": (
+        wire.acknowledge(Kind.PUBACK, 1, 0, [(Property.CONTENT_TYPE, "x")]),
+        {MALFORMED, PROTOCOL_ERROR},
+    ),
+    "disconnect-with-server-reference": (
+        wire.disconnect(0, [(Property.SERVER_REFERENCE, "elsewhere")]),
+        {MALFORMED, PROTOCOL_ERROR},
+    ),
+    "properties-end-before-the-packet": (wire.packet(Kind.PUBACK, 0, b"\0\1\0\0x"), {MALFORMED}),
+    "properties-end-after-the-packet": (wire.packet(Kind.PUBACK, 0, b"\0\1\0\5"), {MALFORMED}),
+    "disconnect-with-too-much": (wire.packet(Kind.DISCONNECT, 0, b"\0\0x"), {MALFORMED}),
+    "subscription-identifier-too-long": (
+        wire.packet(Kind.SUBSCRIBE, 2, b"\0\1\6\x0b\xff\xff\xff\xff\x01\0\1a\0"),
+        {MALFORMED},
+    ),
+}
+
+
+@pytest.mark.parametrize("breach", ONLY_IN_5)
+@mqtt5("4.13.1-1")
+def test_a_breach_that_only_5_has(client: ClientMaker, breach: str) -> None:
+    packet, reasons = ONLY_IN_5[breach]
+    client().send(packet).expect_closed(*reasons)
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        wire.packet(Kind.PUBACK, 0, b"\0\1\0"),
+        wire.packet(Kind.PUBREL, 2, b"\0\1\0"),
+        wire.packet(Kind.DISCONNECT, 0, b"\0"),
+        wire.packet(Kind.UNSUBSCRIBE, 2, b"\0\1\0\1a\0"),
+        wire.packet(Kind.SUBSCRIBE, 2, b"\0\1\0\1a\0\0"),
+    ],
+    ids=["puback", "pubrel", "disconnect", "unsubscribe", "subscribe"],
+)
+@mqtt311("4.8.0-1")
+def test_bytes_after_the_end_of_a_packet(client: ClientMaker, packet: bytes) -> None:
+    client(4).send(packet).expect_closed()
 
 
 @both

@@ -93,7 +93,7 @@ def user_properties(message: mqtt.MQTTMessage) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("qos", [0, 1, 2])
 def test_messages_under_the_prefix_are_stamped(port: int, qos: int) -> None:
-    with Client(port, "reader", "#") as reader:
+    with Client(port, "reader", "sensors/#") as reader:
         properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
         properties.UserProperty = ("mine", "stays")
         reader.client.publish("sensors/1", b"21.5", qos, properties=properties)

@@ -83,7 +83,8 @@ class Broker:
         topic = message.topic
         if topic.startswith(DELAYED_PREFIX) and self.settings.delayed_enable:
             return self._delay(message, now)
-        check_name(topic, self.settings.topic_levels_max)
+        own = not message.client_id and topic.startswith(SYS_PREFIX)
+        check_name(topic, 0 if own else self.settings.topic_levels_max)  # the limit is for clients
         _refuse_own_topics(topic, message)
         if message.retain:
             self._retain(message, now)
@@ -107,7 +108,11 @@ class Broker:
         seconds, target = parsed
         check_name(target, self.settings.topic_levels_max)
         _refuse_own_topics(target, message)
-        due = self.delayed.due_at(seconds, now)
+        try:
+            due = self.delayed.due_at(seconds, now)
+        except PeerError:
+            self.counters.dropped_delayed_limit += 1
+            raise
         if self.delayed.add(postponed(message, target, due, now), due):
             self.counters.messages_delayed += 1
         else:
@@ -171,6 +176,7 @@ class Broker:
         outlets."""
         self.now = now
         self.wall = now - monotonic
+        self.turn.now = monotonic
         for outlet in [*self.turn.pressed]:
             outlet.tick(monotonic)
         for message in self.delayed.due(now, SLICE):

@@ -47,7 +47,7 @@ cdef class Channel:
     cdef object __weakref__
 
     cpdef receive(self, bytes data, double monotonic)
-    @cython.locals(size=Py_ssize_t, pos=Py_ssize_t, singly_until=Py_ssize_t, head=int, kind=int, run=Run, end=Py_ssize_t,
+    @cython.locals(size=Py_ssize_t, pos=Py_ssize_t, singly_until=Py_ssize_t, singles=int, head=int, kind=int, run=Run, end=Py_ssize_t,
                    body=Py_ssize_t, taken=int, ids=bytes)
     cpdef _consume(self, bytes data, double now)
     @cython.locals(publication=Publication, run=Run, audience=Audience, full=Outlet, session=Session, count=int, qos=int,
@@ -59,5 +59,6 @@ cdef class Channel:
     cpdef bint _overwhelms(self, Run run) except -1
     @cython.locals(session=Session, count=Py_ssize_t)
     cpdef bint _take_acks(self, int head, bytes ids, double now) except -1
+    cpdef Py_ssize_t _unread(self)
     cpdef _take_packet(self, int head, bytes body, double now)
     cpdef bint overdue(self, double monotonic)

@@ -170,7 +170,7 @@ def _step(channel: Channel, data: bytes | None, now: float) -> None:
     assert pending is not None
     done, answer, username = pending.exchange.step(data)
     if not done:
-        channel.outlet.put(encode(auth_packet(reasons.CONTINUE_AUTHENTICATION, pending.method, answer), 5))
+        _send_auth(channel, auth_packet(reasons.CONTINUE_AUTHENTICATION, pending.method, answer))
         return
     assert pending.packet is not None
     channel.authentication = None
@@ -183,6 +183,13 @@ def auth_packet(reason: int, method: str, data: bytes | None) -> packets.Auth:
     properties.authentication_method = method
     properties.authentication_data = data
     return packets.Auth(reason, properties)
+
+
+def _send_auth(channel: Channel, packet: packets.Auth) -> None:
+    data = encode(packet, 5)
+    if len(data) > channel.peer_packet_size_max:  # [MQTT-3.1.2-24]: without it the exchange cannot go on
+        raise PeerError(reasons.PACKET_TOO_LARGE, "AUTH is over the maximum packet size of the client")
+    channel.outlet.put(data)
 
 
 def re_authenticate(channel: Channel, packet: packets.Auth) -> None:
@@ -199,7 +206,7 @@ def re_authenticate(channel: Channel, packet: packets.Auth) -> None:
         raise PeerError(reasons.PROTOCOL_ERROR, "AUTH: nothing to continue")
     done, answer, _ = pending.exchange.step(packet.properties.authentication_data)  # may refuse [MQTT-4.12.1-2]
     reason = reasons.SUCCESS if done else reasons.CONTINUE_AUTHENTICATION
-    channel.outlet.put(encode(auth_packet(reason, method, answer), 5))
+    _send_auth(channel, auth_packet(reason, method, answer))
     if done:
         channel.authentication = None
 

@@ -14,8 +14,10 @@ cdef class Dispatcher:
     cdef public Counters counters
     cdef public Publication publication
 
-    @cython.locals(subscription=Subscription, member=Subscription, session=Session, outlet=Outlet, group=SharedGroup)
-    cpdef Outlet full_receiver(self, Audience audience)
+    @cython.locals(subscription=Subscription, member=Subscription, session=Session, group=SharedGroup)
+    cpdef Outlet full_receiver(self, Audience audience, Session publisher)
+    @cython.locals(outlet=Outlet)
+    cpdef bint _has_to_be_waited_for(self, Session session)
     @cython.locals(publication=Publication, run=Run, run_qos=int, largest=Py_ssize_t, subscription=Subscription,
                    session=Session, qos=int)
     cpdef send_run(self, Audience audience, Session publisher)

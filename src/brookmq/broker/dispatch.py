@@ -25,18 +25,24 @@ class Dispatcher:
         self.counters = counters
         self.publication = Publication()
 
-    def full_receiver(self, audience: Audience) -> Outlet | None:
-        """An outlet that publishers to this audience have to wait for. Asked only while there is one at all."""
+    def full_receiver(self, audience: Audience, publisher: Session | None) -> Outlet | None:
+        """An outlet that a publisher to this audience has to wait for. Asked only while there is one at all."""
         for subscription in audience.targets:
-            outlet: Outlet | None = subscription.session.outlet
-            if outlet is not None and outlet.state == PRESSED:
-                return outlet
+            session: Session = subscription.session
+            if session is not publisher and self._has_to_be_waited_for(session):
+                return session.outlet
         for group in audience.groups:
             for member in group.members:
-                outlet = member.session.outlet
-                if outlet is not None and outlet.state == PRESSED:
-                    return outlet
+                session = member.session
+                if session is not publisher and self._has_to_be_waited_for(session):
+                    return session.outlet
         return None
+
+    def _has_to_be_waited_for(self, session: Session) -> bool:
+        """Not a client that waits itself: it is not read from, so its acknowledgements, which would make room, don't
+        come in. Two that publish to each other would wait for each other."""
+        outlet = session.outlet
+        return outlet is not None and outlet.state == PRESSED and not session.channel.suspended
 
     def send_run(self, audience: Audience, publisher: Session) -> None:
         """The run in ``publication`` to everyone who gets its topic."""

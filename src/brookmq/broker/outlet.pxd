@@ -8,6 +8,7 @@ cdef class Turn:
     cdef public list dirty
     cdef public list pressed
     cdef public bint scheduled
+    cdef public double now
 
     cpdef add(self, Outlet outlet)
     @cython.locals(dirty=list, outlet=Outlet)
@@ -29,7 +30,6 @@ cdef class Outlet:
     cdef public double patience
     cdef public double patience_at
     cdef public double patience_max
-    cdef public double pressed_at
     cdef public long long credit
     cdef public long long taken
     cdef public list waiters
@@ -50,8 +50,10 @@ cdef class Outlet:
     cpdef unblock(self)
     cpdef _drained(self)
     cpdef _open(self)
-    @cython.locals(taken=longlong, elapsed=double)
+    cpdef fall_behind(self)
     cpdef tick(self, double now)
+    @cython.locals(taken=longlong, left=double)
+    cpdef _reckon(self, double now)
     cpdef _lag(self)
     cpdef wait(self, object waiter)
     cpdef release(self)

@@ -3,7 +3,8 @@
 A subscriber that reads too slowly first slows its publishers down, then loses QoS 0 messages; it never costs more than
 ``limit`` bytes here. How long others wait for it is its *patience*: time uses it up, what the subscriber takes earns it
 back. So one that takes at least ``PACE_MIN`` is waited for as long as it needs, and one that does not read is waited
-for once; used up, patience comes back slowly.
+for once; used up, patience comes back slowly. The time counts from when it fell behind, not from when it is full: a
+thousand that stopped reading are not waited for one after the other.
 
     open ──(size > high)──► pressed ──(drained)──► open
                                │ patience used up
@@ -43,7 +44,7 @@ class Transport(Protocol):
 class Turn:
     """One turn of the event loop: the outlets that have something to write at its end."""
 
-    __slots__ = ("call_soon", "counters", "dirty", "pressed", "scheduled")
+    __slots__ = ("call_soon", "counters", "dirty", "now", "pressed", "scheduled")
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object], counters: Counters) -> None:
         self.call_soon = call_soon
@@ -51,6 +52,7 @@ class Turn:
         self.dirty: list[Outlet] = []
         self.pressed: list[Outlet] = []  # outlets in PRESSED: as long as it is empty nobody looks for full receivers
         self.scheduled = False
+        self.now = 0.0  # monotonic seconds of the broker's last tick: as exact as patience has to be
 
     def add(self, outlet: Outlet) -> None:
         self.dirty.append(outlet)
@@ -83,7 +85,6 @@ class Outlet:
         "patience",
         "patience_at",
         "patience_max",
-        "pressed_at",
         "size",
         "state",
         "taken",
@@ -108,10 +109,9 @@ class Outlet:
         self.state = OPEN
         self.patience_max = patience_max
         self.patience = patience_max
-        self.patience_at = 0.0
-        self.pressed_at = 0.0
+        self.patience_at = turn.now  # when patience was last reckoned
         self.credit = 0  # bytes that messages out of the session's queue counted for
-        self.taken = 0  # what the peer had taken at the last tick, credit included
+        self.taken = 0  # what the peer had taken then, credit included
         self.waiters: list[Callable[[], None]] | None = None  # publishers that wait for this outlet
         self.when_drained: Callable[[], None] | None = None  # the session's own: it has more to send
 
@@ -142,11 +142,13 @@ class Outlet:
 
     def press(self) -> None:
         """Slow the publishers down: this outlet, or the queue of its session, is half full."""
-        if self.state == OPEN and self.patience_max <= 0:
+        if self.state != OPEN:
+            return
+        self._reckon(self.turn.now)
+        if self.patience <= 0:
             self._lag()
-        elif self.state == OPEN:
+        else:
             self.state = PRESSED
-            self.pressed_at = 0.0  # the broker's tick sets it: no clock here
             self.turn.pressed.append(self)
 
     def relieve(self) -> None:
@@ -198,6 +200,16 @@ class Outlet:
     def block(self) -> None:
         """The transport could not hand everything to the socket."""
         self.blocked = True
+        if self.state == OPEN:
+            self.fall_behind()
+
+    def fall_behind(self) -> None:
+        """From now on time uses up its patience: the socket takes no more, or the session begins a queue."""
+        now = self.turn.now
+        self.patience += (now - self.patience_at) * self.patience_max * PATIENCE_REFILL
+        self.patience = min(self.patience_max, self.patience)
+        self.patience_at = now
+        self.taken = self.bytes_sent - self.transport.get_write_buffer_size() + self.credit
 
     def unblock(self) -> None:
         """The transport has handed everything to the socket."""
@@ -220,21 +232,19 @@ class Outlet:
         self.release()
 
     def tick(self, now: float) -> None:
-        """Called by the broker from time to time while the outlet is PRESSED: uses up its patience, unless the peer
-        takes enough."""
-        taken = self.bytes_sent - self.transport.get_write_buffer_size() + self.credit
-        elapsed = now - self.patience_at
-        if self.pressed_at == 0.0:
-            self.pressed_at = now
-            self.patience += elapsed * self.patience_max * PATIENCE_REFILL
-        else:
-            self.patience += (taken - self.taken) / PACE_MIN - elapsed
-        self.patience = min(self.patience_max, self.patience)
-        self.patience_at = now
-        self.taken = taken
+        """Called by the broker from time to time while the outlet is PRESSED."""
+        self._reckon(now)
         if self.patience <= 0:
             self.turn.pressed.remove(self)
             self._lag()
+
+    def _reckon(self, now: float) -> None:
+        """What is left of its patience: less by the time since the last reckoning, more by what the peer took in it."""
+        taken = self.bytes_sent - self.transport.get_write_buffer_size() + self.credit
+        left = self.patience + (taken - self.taken) / PACE_MIN - (now - self.patience_at)
+        self.patience = max(0.0, min(self.patience_max, left))
+        self.patience_at = now
+        self.taken = taken
 
     def _lag(self) -> None:
         self.state = LAGGING

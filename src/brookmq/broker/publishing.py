@@ -249,7 +249,7 @@ def _finish(channel: Channel, qos: int, packet_id: int, message: Message | None,
             reason = error.reason  # this message is refused, the connection goes on
     _acknowledge(channel, qos, packet_id, reason)
     if channel.turn.pressed and message is not None:
-        full = channel.dispatcher.full_receiver(channel.index.audience(message.topic))
+        full = channel.dispatcher.full_receiver(channel.index.audience(message.topic), channel.session)
         if full is not None:
             channel.wait_for(full)
 

@@ -51,7 +51,7 @@ class Replays:
         self.now = 0.0
 
     def begin(self, subscription: Subscription, now: float) -> None:
-        if self.store.count == 0 or subscription.ended:  # replaced by the next filter of the same SUBSCRIBE
+        if self.store.count == 0:
             return
         self.now = now
         replay = Replay(subscription, self.store.scan(subscription.filter))

@@ -90,7 +90,10 @@ def _subscribe(channel: Channel, packet: packets.Subscribe, denials: list[Deny |
             event = SubscriptionEvent(channel.client, request.filter, now, subscription.qos)
             channel.broker.hooks.tell("subscribe", event)
     channel.outlet.put(encode_suback(packet.packet_id, codes, None, channel.version))
-    for subscription, new in granted:
+    latest = {subscription.filter: subscription for subscription, _ in granted}
+    for subscription, new in granted:  # one that stands twice is served twice, as if it had come twice [MQTT-3.8.4-5]
+        if subscription.ended:
+            subscription = latest[subscription.filter]
         channel.broker.replay_retained(subscription, new, now)
 
 

@@ -286,6 +286,8 @@ class Session:
         queue = self.queue
         if queue is None:
             queue = self.queue = deque()
+            if self.outlet is not None and not self.outlet.blocked:
+                self.outlet.fall_behind()
         while queue and (len(queue) >= limits.queue_count_max or self.queue_bytes + size > limits.queue_bytes_max):
             self.counters.dropped_queue_full += 1
             self.dropped_count += 1

@@ -39,6 +39,8 @@ class Subscriptions:
         parsed = parse_subscription(filter)
         plain = parsed.filter
         if plain.startswith(EXCLUSIVE) and self.settings.exclusive_enable:
+            if parsed.group is not None:
+                raise PeerError(reasons.TOPIC_FILTER_INVALID, "what is exclusive cannot be shared")
             plain = plain[len(EXCLUSIVE) :]
         check_filter(plain)
         if plain.count("/") >= self.settings.topic_levels_max or len(plain.encode()) > self.settings.topic_length_max:

@@ -117,7 +117,9 @@ class Mqtt(Section):
         10_000,
         "Subscriptions of one client.",
         limit=Limit(
-            "SUBACK 0x97 (quota exceeded), 0x80 for MQTT 3; the subscriptions that it has stay.", unit="subscriptions"
+            "SUBACK 0x97 (quota exceeded), 0x80 for MQTT 3; the subscriptions that it has stay. "
+            "More filters than that in one packet: DISCONNECT 0x97, closed.",
+            unit="subscriptions",
         ),
         ge=1,
     )
@@ -184,7 +186,7 @@ class Retained(Section):
     enable: bool = setting(True, "Keep retained messages. Off: as mqtt.retain_available = false.")
     count_max: int = setting(
         1_000_000,
-        "Retained messages; 0 for no limit.",
+        "Retained messages, those of $SYS included; 0 for no limit.",
         limit=Limit("A message for a new topic is delivered but not retained; counted.", unit="messages"),
         ge=0,
     )
