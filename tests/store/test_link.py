@@ -24,6 +24,8 @@ from brookmq.store.errors import (
 from brookmq.store.link import Link, LinkSettings, checked
 from tests.store.log_servers import Servers, linked, run, running, until
 
+pytestmark = pytest.mark.long  # real servers, started and killed: minutes, until the node uses the store
+
 
 @pytest.mark.parametrize(
     ("codes", "kind"),
