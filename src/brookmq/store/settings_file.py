@@ -1,0 +1,140 @@
+"""Writes the store's settings (`nats.conf`) and keeps its credentials.
+
+Everything that decides about durability or limits stands here, in one place, with its reason. A lone store listens on
+loopback and asks for a password; the blocks that make it a member of a cluster (`cluster`, `tls`, the users of
+gateways) will be further parts of `render`, in the same accounts: the account's name is part of the paths on disk, so
+it must not change when a node joins a cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from brookmq.base.errors import OperationError
+from brookmq.store.binary import ANSWER_SECONDS_MAX, Binary
+from brookmq.store.diagnosis import parse
+from brookmq.store.folder import write_file
+
+ACCOUNT = "BROOKMQ"
+USER = "core"
+PASSWORD_BYTES = 32
+
+PAYLOAD_BYTES_MAX = 8 * 1024 * 1024  # one batch is 64 KiB; a single MQTT message of the largest size must fit too
+PENDING_BYTES_MAX = 256 * 1024 * 1024  # to a reader that is behind, before it is cut off
+MEMORY_BYTES_MAX = 256 * 1024 * 1024  # for streams in memory: leases only
+# Without a figure the server takes three quarters of what is free *at each start*, which shrinks as the store grows.
+# Retention limits the journal; this one is out of its way.
+FILE_BYTES_MAX = 1024**5
+
+
+class Credentials(NamedTuple):
+    """How the node proves to its own store that it is the node."""
+
+    user: str
+    password: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """What differs between stores. ``port`` None: any free one, told in a file in ``ports_path``."""
+
+    server_name: str
+    store_path: Path
+    ports_path: Path
+    credentials: Credentials
+    host: str = "127.0.0.1"
+    port: int | None = None
+    payload_bytes_max: int = PAYLOAD_BYTES_MAX
+    pending_bytes_max: int = PENDING_BYTES_MAX
+    memory_bytes_max: int = MEMORY_BYTES_MAX
+    file_bytes_max: int = FILE_BYTES_MAX
+
+
+def render(settings: ServerSettings) -> str:
+    """The settings in the server's own language."""
+    user, password = settings.credentials
+    return f"""\
+# Written by BrookMQ at start; changes are overwritten.
+server_name: {_quoted(settings.server_name)}
+listen: {_quoted(f"{settings.host}:{settings.port or -1}")}
+ports_file_dir: {_quoted(str(settings.ports_path))}
+max_payload: {settings.payload_bytes_max}
+max_pending: {settings.pending_bytes_max}
+write_deadline: "10s"
+ping_interval: "5s"
+ping_max: 2
+jetstream {{
+  store_dir: {_quoted(str(settings.store_path))}
+  sync_interval: always  # what is acknowledged is on the disk
+  max_file_store: {settings.file_bytes_max}
+  max_memory_store: {settings.memory_bytes_max}
+  limits {{ batch {{ max_msgs: 10000 }} }}
+}}
+system_account: SYS
+accounts {{
+  SYS {{ users: [] }}
+  {ACCOUNT} {{ jetstream: enabled, users: [{{ user: {_quoted(user)}, password: {_quoted(password)} }}] }}
+}}
+"""
+
+
+def write_settings(path: Path, settings: ServerSettings, binary: Binary) -> None:
+    """Write the file if it has to change, and let the server check it: OperationError with its words if it refuses.
+
+    A file that is right already is left alone: a node must be able to start on a disk that is full.
+    """
+    text = render(settings)
+    try:
+        if path.read_text("utf-8") == text:
+            return
+    except (FileNotFoundError, UnicodeDecodeError):
+        pass
+    write_file(path, text)
+    try:
+        check_settings(path, binary)
+    except OperationError:
+        path.unlink()  # or the next start would take it for checked
+        raise
+
+
+def check_settings(path: Path, binary: Binary) -> None:
+    """`nats-server -t`: whether the server would take this file."""
+    try:
+        answer = subprocess.run(  # noqa: S603  the program that the operator chose
+            [binary.path, "-t", "-c", path],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWER_SECONDS_MAX,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise OperationError(f"{binary.path} -t gave no answer within {ANSWER_SECONDS_MAX:.0f} s") from None
+    if answer.returncode != 0:
+        lines = answer.stderr.strip().splitlines() or [f"it ended with code {answer.returncode}"]
+        raise OperationError(f"the store refuses its settings in {path}: {parse(lines[-1]).text}")
+
+
+def keep_credentials(path: Path) -> Credentials:
+    """The credentials in this file, made at the first start; nobody but this user can read them."""
+    try:
+        known = json.loads(path.read_text("utf-8"))
+        return Credentials(str(known["user"]), str(known["password"]))
+    except FileNotFoundError:
+        made = Credentials(USER, secrets.token_urlsafe(PASSWORD_BYTES))
+    except (ValueError, TypeError, KeyError):
+        raise OperationError(f"{path} is damaged; delete it and start again: it is made anew") from None
+    write_file(path, json.dumps(made._asdict()) + "\n")
+    return made
+
+
+def _quoted(text: str) -> str:
+    if not text.isprintable():
+        raise OperationError(f"the store's settings cannot hold {text!r}: it has characters that are not printable")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,9 @@
+"""The store, with real processes where that is what counts."""
+
+from __future__ import annotations
+
+import uvloop
+
+from tests.edge.loop import coroutine_tests
+
+pytest_pyfunc_call = coroutine_tests(uvloop.new_event_loop)
