@@ -23,6 +23,14 @@ class Authentication:
         self._hooks = hooks
 
     @property
+    def asks(self) -> bool:
+        """Whether there is anybody to ask; if not, ``unasked`` is the decision."""
+        return bool(self._hooks.connect or self._hooks.authenticate)
+
+    def unasked(self) -> Allow | Deny:
+        return self._unknown()
+
+    @property
     def needs_wait(self) -> bool:
         """Whether a CONNECT can only be decided by ``await decide``."""
         return self._hooks.connect_waits or self._hooks.authenticate_waits

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from brookmq.access.points import Access, Allow, ClientEvent, ClientInfo, Credentials, Decision, Deny
+from brookmq.access.points import ALLOW, Access, Allow, ClientEvent, ClientInfo, Credentials, Decision, Deny
 from brookmq.base.errors import PeerError
 from brookmq.base.message import Message
 from brookmq.broker.publishing import placed
@@ -216,22 +216,23 @@ def re_authenticate(channel: Channel, packet: packets.Auth) -> None:
 
 def _ask(channel: Channel, packet: packets.Connect, client: ClientInfo, now: float, data: bytes | None = None) -> None:
     authentication = channel.broker.authentication
-    proven = packet.properties.authentication_method is not None
-    credentials = Credentials(
-        client,
-        packet.password,
-        packet.properties.authentication_method,
-        packet.properties.authentication_data,
-        packet.clean_start,
-        packet.keep_alive,
-    )
-    if proven or not authentication.needs_wait:
-        decision = Allow() if proven else authentication.decide_now(credentials)
-        _decided(channel, packet, client, decision, now, data)
-        return
-    channel.suspend(
-        authentication.decide(credentials), lambda answer: _decided(channel, packet, client, answer, now, data)
-    )
+    if packet.properties.authentication_method is not None:
+        _decided(channel, packet, client, ALLOW, now, data)  # proven by the exchange
+    elif not authentication.asks:
+        _decided(channel, packet, client, authentication.unasked(), now, data)
+    else:
+        _ask_hooks(channel, packet, client, now)
+
+
+def _ask_hooks(channel: Channel, packet: packets.Connect, client: ClientInfo, now: float) -> None:
+    authentication = channel.broker.authentication
+    credentials = Credentials(client, packet.password, None, None, packet.clean_start, packet.keep_alive)
+    if authentication.needs_wait:
+        channel.suspend(
+            authentication.decide(credentials), lambda answer: _decided(channel, packet, client, answer, now, None)
+        )
+    else:
+        _decided(channel, packet, client, authentication.decide_now(credentials), now, None)
 
 
 def _decided(
@@ -255,11 +256,23 @@ def _decided(
             channel.refuse(reasons.CLIENT_IDENTIFIER_NOT_VALID, "no mount point can be made for this client")
             return
         mounted = prefix.encode()
-    hooks = channel.broker.hooks
-    if packet.will is None or not hooks.authorize or client.superuser:
+    if packet.will is None or not channel.broker.hooks.authorize or client.superuser:
         _open_session(channel, packet, client, mounted, now, data)
-        return
-    access = Access("publish", packet.will.topic.decode(), packet.will.qos, packet.will.retain)
+    else:
+        _judge_will(channel, packet, packet.will, client, mounted, now, data)
+
+
+def _judge_will(
+    channel: Channel,
+    packet: packets.Connect,
+    will: packets.Will,
+    client: ClientInfo,
+    mounted: bytes,
+    now: float,
+    data: bytes | None,
+) -> None:
+    hooks = channel.broker.hooks
+    access = Access("publish", will.topic.decode(), will.qos, will.retain)
 
     def judged(answer: Decision) -> None:
         if isinstance(answer, Deny):

@@ -1,1 +1,12 @@
-# Compiled as it is: no types are needed, only the interpreter's overhead goes.
+cimport cython
+
+from brookmq.edge.connection cimport Connection
+
+cdef class Watch:
+    cdef dict _slots
+    cdef long long _done
+
+    @cython.locals(slot=cython.longlong, waiting=set)
+    cpdef look_again(self, Connection connection, double at)
+    @cython.locals(waiting=set)
+    cpdef forget(self, Connection connection)
