@@ -29,8 +29,6 @@ PATIENCE_STEPS_MAX = 4 * PLACES  # each client may have to be waited for, once t
 MAIN, OTHER = "client-1", "other"  # the first is the client identifier of the catalogue's packets
 PINGREQ = b"\xc0\x00"
 
-logging.getLogger("brookmq").setLevel(logging.CRITICAL)  # failing plugins and refused wills are normal here
-
 
 class World:
     def __init__(self, configuration: bytes) -> None:
@@ -244,11 +242,17 @@ def traffic(narrow: bool) -> bytes:
 
 def run(data: bytes) -> World:
     """Run a program to its end; raises where the broker does something that it must not do."""
-    program = parse(data)
-    world = World(program.configuration)
-    check(world)
-    for operation in program.operations:
-        world.step(operation)
+    log = logging.getLogger("brookmq")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # failing plugins and refused wills are normal here
+    try:
+        program = parse(data)
+        world = World(program.configuration)
         check(world)
-    world.finish()
+        for operation in program.operations:
+            world.step(operation)
+            check(world)
+        world.finish()
+    finally:
+        log.setLevel(level)
     return world
