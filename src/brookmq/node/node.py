@@ -11,6 +11,7 @@ import asyncio
 import gc
 import logging
 import time
+from typing import TYPE_CHECKING
 
 from brookmq.access.plugins import Plugins
 from brookmq.base.alarms import Alarms
@@ -23,6 +24,9 @@ from brookmq.edge.open_files import OpenFiles, raise_open_files
 from brookmq.node.sys_topics import SysTopics
 from brookmq.node.view import View
 from brookmq.node.wiring import broker_of
+
+if TYPE_CHECKING:
+    from brookmq.ops.server import HttpServer
 
 TICK_SECONDS = 0.1
 GC_THRESHOLDS = (50_000, 20, 100)  # a collection looks at what is new; a full one over a large table stalls the loop
@@ -61,7 +65,7 @@ class Node:
         self.loop_lag = 0.0
         self.ready = False
         self.why_not_ready = "the node is starting"
-        self._http: object = None
+        self._http: HttpServer | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._tick_due = loop.time()
         self._sys_topics = SysTopics(self.broker, self.view) if config.sys_topics.enable else None
@@ -107,7 +111,7 @@ class Node:
         if self._ticking is not None:
             self._ticking.cancel()
         if self._http is not None:
-            await self._http.stop()  # type: ignore[attr-defined]  # HttpServer, imported only where it is used
+            await self._http.stop()
 
     def ready_line(self) -> str:
         addresses = "".join(f" {name}={','.join(found)}" for name, found in self.listeners.addresses().items())
