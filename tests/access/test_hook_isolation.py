@@ -157,6 +157,9 @@ def test_failures_are_logged_once_in_a_while(
         "hook publish of bad failed: PluginError: oops (99 more failures since the last line)"
     ]
     assert hooks.registered()[0].failures == 101
+    assert hooks.failures() == 101
+    asyncio.run(hooks.remove("bad"))
+    assert hooks.failures() == 101  # a counter never falls
 
 
 def test_the_alarm_ends_after_a_quiet_time(

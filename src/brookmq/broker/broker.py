@@ -19,6 +19,7 @@ from brookmq.broker.delayed import PREFIX as DELAYED_PREFIX
 from brookmq.broker.delayed import DelayedMessages, parse, postponed
 from brookmq.broker.dispatch import Dispatcher
 from brookmq.broker.outlet import Turn
+from brookmq.broker.publishing import SYS_PREFIX
 from brookmq.broker.replay import Replays
 from brookmq.broker.retained import RetainedStore
 from brookmq.broker.rewrite import TopicRewriter, expand
@@ -33,7 +34,6 @@ from brookmq.mqtt import reasons
 from brookmq.mqtt.packets import SubscriptionRequest
 from brookmq.mqtt.topics import check_name, parse_subscription
 
-SYS_PREFIX = b"$SYS/"
 SLICE = 200  # timers and delayed messages handled in one tick: a slice of the loop, not all of it
 
 

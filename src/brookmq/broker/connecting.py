@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from brookmq.access.points import ALLOW, Access, Allow, ClientEvent, ClientInfo, Credentials, Decision, Deny
 from brookmq.base.errors import PeerError
 from brookmq.base.message import Message
-from brookmq.broker.publishing import placed
+from brookmq.broker.publishing import SYS_PREFIX, placed
 from brookmq.broker.rewrite import expand
 from brookmq.broker.sessions import Will
 from brookmq.mqtt import packets, reasons
@@ -27,7 +27,6 @@ from brookmq.mqtt.topics import check_name
 if TYPE_CHECKING:
     from brookmq.broker.channel import Channel
 
-SYS_PREFIX = b"$SYS/"
 FOREVER = 0xFFFFFFFF
 RECEIVE_MAXIMUM_ABSENT = 65535  # [section 3.1.2.11.3]
 

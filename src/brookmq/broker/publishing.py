@@ -25,6 +25,7 @@ from brookmq.mqtt.topics import check_name
 if TYPE_CHECKING:
     from brookmq.broker.channel import Channel
 
+SYS_PREFIX = b"$SYS/"  # the node alone publishes there
 DECISIONS_MAX = 1000  # access decisions that a channel remembers; then it asks anew
 
 

@@ -78,11 +78,6 @@ def mount(prefix: bytes, topic: bytes) -> bytes:
     return prefix + topic
 
 
-def unmount(prefix: bytes, topic: bytes) -> bytes:
-    """The topic as the client knows it; topics from elsewhere (such as ``$SYS``) stay as they are."""
-    return topic[len(prefix) :] if prefix and topic.startswith(prefix) else topic
-
-
 class TopicRewriter:
     """The rules, compiled. ``enabled`` is False without rules, so that asking it is all they cost then."""
 

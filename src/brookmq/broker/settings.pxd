@@ -11,7 +11,6 @@ cdef class Settings:
     cdef public int topic_length_max
     cdef public int client_id_length_max
     cdef public bint retain_available
-    cdef public Py_ssize_t retain_payload_max
     cdef public bint wildcard_available
     cdef public bint shared_available
     cdef public bint subscription_ids_available

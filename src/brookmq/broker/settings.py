@@ -25,7 +25,6 @@ class Settings:
         "receive_max",
         "response_information",
         "retain_available",
-        "retain_payload_max",
         "server_reference",
         "session_count_max",
         "shared_available",
@@ -54,7 +53,6 @@ class Settings:
         self.topic_length_max = 65535
         self.client_id_length_max = 65535
         self.retain_available = True
-        self.retain_payload_max = 1 << 20
         self.wildcard_available = True
         self.shared_available = True
         self.subscription_ids_available = True

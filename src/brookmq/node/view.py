@@ -16,6 +16,7 @@ from brookmq.base import logs
 from brookmq.base.errors import PeerError
 from brookmq.base.message import Message
 from brookmq.broker.channel import Channel
+from brookmq.broker.publishing import SYS_PREFIX
 from brookmq.broker.session import Session
 from brookmq.broker.topics import Entry, Node
 from brookmq.mqtt import reasons
@@ -89,7 +90,9 @@ class View:
         return (True, "") if self._node.ready else (False, self._node.why_not_ready)
 
     def counters(self) -> Mapping[str, int]:
-        return self._broker.counters.as_dict()
+        counters = self._broker.counters
+        counters.hook_errors = self._broker.hooks.failures()  # each hook counts its own
+        return counters.as_dict()
 
     def gauges(self) -> Mapping[str, float]:
         broker = self._broker
@@ -269,7 +272,7 @@ class View:
         properties.user_properties = given.user
         expires_at = 0.0 if given.message_expiry_s is None else now + given.message_expiry_s
         topic = request.topic.encode()
-        if topic.startswith(b"$SYS/"):
+        if topic.startswith(SYS_PREFIX):
             raise PeerError(reasons.NOT_AUTHORIZED, "$SYS topics are the node's own")
         message = Message(
             topic, request.payload, request.qos, request.retain, properties.forwardable(), expires_at, now

@@ -48,7 +48,6 @@ def settings_of(config: Config) -> Settings:
     ):
         setattr(settings, name, getattr(mqtt, name))
     settings.retain_available = mqtt.retain_available and config.retained.enable
-    settings.retain_payload_max = config.retained.payload_max
     settings.expiry_max = float(config.session.expiry_max)
     settings.session_count_max = config.session.count_max
     settings.output_bytes_max = config.edge.output_bytes_max
