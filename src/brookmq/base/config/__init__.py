@@ -21,6 +21,7 @@ from brookmq.base.config.protocol import (
     SharedStrategy,
     SysTopics,
 )
+from brookmq.base.config.storing import Journal, Store
 from brookmq.base.config.values import Address, parse_address
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Edge",
     "Exclusive",
     "Http",
+    "Journal",
     "Listener",
     "Log",
     "LogLevel",
@@ -46,6 +48,7 @@ __all__ = [
     "Shared",
     "SharedGroup",
     "SharedStrategy",
+    "Store",
     "SysTopics",
     "Tls",
     "check",

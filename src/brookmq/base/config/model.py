@@ -22,6 +22,7 @@ from brookmq.base.config.protocol import (
     SysTopics,
 )
 from brookmq.base.config.section import Section, setting
+from brookmq.base.config.storing import Journal, Store
 from brookmq.base.config.values import parse_address
 from brookmq.base.errors import ConfigError
 
@@ -40,6 +41,8 @@ class Config(Section):
     access: Access = Field(default_factory=Access)
     mqtt: Mqtt = Field(default_factory=Mqtt)
     session: Session = Field(default_factory=Session)
+    store: Store = Field(default_factory=Store)
+    journal: Journal = Field(default_factory=Journal)
     edge: Edge = Field(default_factory=Edge)
     retained: Retained = Field(default_factory=Retained)
     delayed: Delayed = Field(default_factory=Delayed)
