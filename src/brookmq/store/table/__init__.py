@@ -1,0 +1,1 @@
+"""A table kept as a log of changes, with snapshots of its parts."""
