@@ -1,8 +1,9 @@
 """One node: what runs in its process, from the first socket to the last flush.
 
 Start: sockets are bound before anything else, so that a port in use is an error and not a surprise; plugins run before
-the first client can come; then listeners and HTTP open, and the ready line is printed.
-Stop: no new connections, every client is told (0x8B), HTTP last of all that is seen from outside.
+the first client can come; the store comes up beside HTTP; then listeners open, and the ready line is printed. A store
+that needs longer is not waited for: what needs it waits.
+Stop: no new connections, every client is told (0x8B), HTTP last of all that is seen from outside, then the store.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from brookmq.broker.delivering import DeliverHooks
 from brookmq.edge.hub import Hub
 from brookmq.edge.listeners import Listeners
 from brookmq.edge.open_files import OpenFiles, raise_open_files
+from brookmq.node.storage import Storage
 from brookmq.node.sys_topics import SysTopics
 from brookmq.node.view import View
 from brookmq.node.wiring import broker_of
+from brookmq.store.folder import DataFolder
 
 if TYPE_CHECKING:
     from brookmq.ops.server import HttpServer
@@ -35,13 +38,14 @@ log = logging.getLogger("brookmq.node")
 
 
 class Node:
-    def __init__(self, config: Config, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, config: Config, folder: DataFolder | None, loop: asyncio.AbstractEventLoop) -> None:
         self.config = config
         self.loop = loop
         self.alarms = Alarms()
         self.started_at = time.time()
         self.open_files: OpenFiles = raise_open_files(config.edge.open_files or None)
         self.broker = broker_of(config, self.alarms, loop)
+        self.storage = Storage(config, folder, self.alarms)
         self.hub = Hub(self.broker, loop)
         self.listeners = Listeners(
             config.listeners,
@@ -63,8 +67,8 @@ class Node:
         self.view = View(self)
         self.http_address = ""
         self.loop_lag = 0.0
-        self.ready = False
-        self.why_not_ready = "the node is starting"
+        self._serving = False
+        self._why_not = "the node is starting"
         self._http: HttpServer | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._tick_due = loop.time()
@@ -78,8 +82,10 @@ class Node:
                 raise error
             self.broker.intercept = DeliverHooks(self.broker.hooks, self.hub.run, self.broker.counters)
             self._tick()
+            self.storage.begin()
             if self.config.http.enable:
                 await self._start_http()
+            await self.storage.wait()
             await self.listeners.start()
         except BaseException:
             await self.stop()
@@ -87,7 +93,7 @@ class Node:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
-        self.ready = True
+        self._serving = True
         log.info("%s", self.open_files)
 
     async def _start_http(self) -> None:
@@ -100,8 +106,8 @@ class Node:
 
     async def stop(self) -> None:
         """Everything in order; each step has a bound."""
-        self.ready = False
-        self.why_not_ready = "the node is stopping"
+        self._serving = False
+        self._why_not = "the node is stopping"
         self.broker.accepting = False
         self.listeners.stop_accepting()
         await self.hub.close_all(float(self.config.edge.drain_time))
@@ -112,6 +118,12 @@ class Node:
             self._ticking.cancel()
         if self._http is not None:
             await self._http.stop()
+        await self.storage.stop()
+
+    def readiness(self) -> tuple[bool, str]:
+        """Whether all clients can be served, and if not, what is missing."""
+        trouble = self.storage.trouble if self._serving else self._why_not
+        return not trouble, trouble
 
     def ready_line(self) -> str:
         addresses = "".join(f" {name}={','.join(found)}" for name, found in self.listeners.addresses().items())

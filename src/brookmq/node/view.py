@@ -87,12 +87,12 @@ class View:
         )
 
     def ready(self) -> tuple[bool, str]:
-        return (True, "") if self._node.ready else (False, self._node.why_not_ready)
+        return self._node.readiness()
 
     def counters(self) -> Mapping[str, int]:
         counters = self._broker.counters
         counters.hook_errors = self._broker.hooks.failures()  # each hook counts its own
-        return counters.as_dict()
+        return {**counters.as_dict(), **self._node.storage.counters()}
 
     def gauges(self) -> Mapping[str, float]:
         broker = self._broker
@@ -113,6 +113,7 @@ class View:
             "publishers_waiting_for": float(len(broker.turn.pressed)),
             "loop_lag_s": self._node.loop_lag,
             "resident_memory_bytes": float(_resident_bytes()),
+            **self._node.storage.gauges(),
         }
 
     def alarms(self) -> Sequence[AlarmInfo]:

@@ -15,7 +15,7 @@ import contextlib
 import json
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import nats.errors
@@ -60,9 +60,22 @@ class Link:
         self._ended = False
         self._changed = asyncio.Event()
 
+    def begin(self) -> None:
+        """Starts to connect, and goes on trying until ``close``; ``watch`` tells when it is up."""
+        self._connect_anew()
+
+    def point_to(self, servers: Sequence[str]) -> None:
+        """The store is there from now on: connects anew, unless that is where the link goes already."""
+        if list(servers) == list(self._settings.servers) or self._ended:
+            return
+        self._settings = replace(self._settings, servers=tuple(servers))
+        client, self._client = self._client, None  # its end is no reason to connect any more
+        self._connecting = asyncio.create_task(self._move(client, self._connecting))
+        self._turn(False, "the store has moved")
+
     async def open(self, time_limit_s: float = 5.0) -> None:
         """Connects, or raises ``Ambiguous`` with the reason and goes on trying until ``close``."""
-        self._connect_anew()
+        self.begin()
         try:
             async with asyncio.timeout(time_limit_s):
                 while not self.up:
@@ -132,6 +145,14 @@ class Link:
     def _connect_anew(self) -> None:
         self._connecting = asyncio.create_task(self._connect(), name=f"store link {self._settings.role}")
 
+    async def _move(self, client: Client | None, connecting: asyncio.Task[None] | None) -> None:
+        if connecting is not None:
+            connecting.cancel()
+            await asyncio.gather(connecting, return_exceptions=True)
+        if client is not None:
+            await client.close()
+        await self._connect()
+
     async def _connect(self) -> None:
         client = self._client = Client()
         settings = self._settings
@@ -143,7 +164,7 @@ class Link:
             self._turn(True, "connected")
 
         async def closed() -> None:
-            if not self._ended:
+            if not self._ended and client is self._client:
                 self._turn(False, f"ended by the store: {describe(client.last_error)}")
                 await asyncio.sleep(RECONNECT_WAIT_S)
                 self._connect_anew()

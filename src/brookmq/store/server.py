@@ -1,7 +1,10 @@
 """The node's own store: a nats-server that is started, watched, restarted and stopped last.
 
 A thin shell around `SupervisionMachine`: it runs the orders and tells what happened. Who uses the store needs four
-things of it: `addresses`, `credentials`, whether it is `ready`, and else the `diagnosis`.
+things of it: `addresses`, `credentials` (with `tls`), whether it is `ready`, and else the `diagnosis`.
+
+A folder with a membership (`brookmq cluster init`, `join`) makes it one of a cluster's stores. A member that is there
+but has no majority of the others is never started anew for that: it waits for them.
 """
 
 from __future__ import annotations
@@ -10,19 +13,23 @@ import asyncio
 import contextlib
 import json
 import logging
+import ssl
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from pathlib import Path
 
 from brookmq.base.errors import OperationError
 from brookmq.store import machine
-from brookmq.store.binary import Binary, find_binary
+from brookmq.store.core_address import joined
 from brookmq.store.diagnosis import Diagnosis, Trouble, diagnose, ends_writes
-from brookmq.store.folder import ROOM_BYTES_MIN, DataFolder, FolderFullError, FolderUnwritableError, trouble_with
+from brookmq.store.folder import DataFolder, FolderFullError, FolderUnwritableError, trouble_with
 from brookmq.store.machine import State, SupervisionMachine
+from brookmq.store.membership import REPLICAS, read_membership
+from brookmq.store.prepare import PORTS, SETTINGS, Prepared, StoreOptions, prepare
 from brookmq.store.probe import Outcome, Probe
 from brookmq.store.process import ServerProcess
-from brookmq.store.settings_file import Credentials, ServerSettings, keep_credentials, write_settings
+from brookmq.store.settings_file import Credentials
+
+__all__ = ["StoreOptions", "StoreServer"]
 
 log = logging.getLogger("brookmq.store")
 
@@ -31,20 +38,13 @@ PORT_POLL_SECONDS_MIN = 0.005  # a small store listens after some 20 ms
 PORT_POLL_SECONDS_MAX = 0.1
 PROBE_SECONDS = 1.0  # between two questions to a store that is ready
 RETRY_SECONDS = 0.05  # between two questions to one that is not
+# Of a member: a question that comes to the cluster while it elects gets no answer, so it is asked again soon; and as
+# long as an election may take, silence is no trouble.
+MEMBER_ANSWER_SECONDS_MAX = 1.0
+ELECTION_SECONDS_MAX = 10.0
 
 # What an operator has to change before a start can work: said at start, not waited for.
 _NEEDS_OPERATOR = frozenset({Trouble.PORT_IN_USE, Trouble.SETTINGS_REFUSED})
-
-
-@dataclass(frozen=True, slots=True)
-class StoreOptions:
-    """What the configuration may say. ``port`` None: any free one."""
-
-    server_name: str
-    binary: str | None = None
-    host: str = "127.0.0.1"
-    port: int | None = None
-    room_bytes_min: int = ROOM_BYTES_MIN
 
 
 class StoreServer:
@@ -61,9 +61,12 @@ class StoreServer:
         self._options = options
         self._on_ready = on_ready
         self._on_down = on_down
-        self._machine = SupervisionMachine(options.port)
-        self._binary: Binary | None = None
-        self._credentials: Credentials | None = None
+        self._membership = membership = read_membership(folder)
+        self._host = membership.own_host if membership else options.host
+        self._port = membership.node.port if membership else options.port
+        self._machine = SupervisionMachine(self._port)
+        self._prepared: Prepared | None = None
+        self._silent_since: float | None = None  # of a member that is there and has no answer from its cluster
         self._process: ServerProcess | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._launch_task: asyncio.Task[None] | None = None
@@ -84,7 +87,10 @@ class StoreServer:
         """The diagnosis as a sentence, also before there is one; empty while the store serves."""
         if self.ready:
             return ""
-        return self.diagnosis.text if self.diagnosis else f"the store is {self._machine.state.name.lower()}"
+        if self.diagnosis is not None:
+            return self.diagnosis.text
+        alone = self._membership is not None and self._silent_since is not None
+        return self._no_majority() if alone else f"the store is {self._machine.state.name.lower()}"
 
     @property
     def pid(self) -> int | None:
@@ -94,11 +100,21 @@ class StoreServer:
     @property
     def addresses(self) -> list[str]:
         """Where clients connect; known once the store was ready. The port can change: ask again in `on_ready`."""
-        return [] if self._machine.port is None else [f"nats://{self._options.host}:{self._machine.port}"]
+        return [] if self._machine.port is None else [self._address(self._machine.port)]
 
     @property
     def credentials(self) -> Credentials | None:
-        return self._credentials
+        return self._prepared.credentials if self._prepared else None
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """What clients need besides the credentials; None for a lone store."""
+        return self._prepared.tls if self._prepared else None
+
+    @property
+    def replicas(self) -> int:
+        """Copies that every stream should have."""
+        return REPLICAS if self._membership else 1
 
     async def start(self, wait_seconds: float = READY_WAIT_SECONDS) -> bool:
         """Start it and wait for a while; whether it is ready. If not, supervision goes on and `on_ready` will tell.
@@ -107,7 +123,7 @@ class StoreServer:
         OperationError, and nothing is left running.
         """
         try:
-            await asyncio.to_thread(self._prepare)
+            self._prepared = await asyncio.to_thread(prepare, self._folder, self._options, self._membership)
         except OSError as error:
             raise trouble_with(self._folder.path, error) from None
         self._apply(machine.StartAsked())
@@ -131,23 +147,11 @@ class StoreServer:
 
     # ── start ──
 
-    def _prepare(self) -> None:
-        """All that blocks, in a thread."""
-        path = self._folder.store_path
-        self._binary = find_binary(self._options.binary)
-        self._credentials = keep_credentials(path / "credentials")
-        ports = path / "ports"
-        ports.mkdir(mode=0o700, exist_ok=True)
-        settings = ServerSettings(
-            self._options.server_name, path, ports, self._credentials, self._options.host, self._options.port
-        )
-        write_settings(path / "nats.conf", settings, self._binary)
-
     async def _stop_if_hopeless(self) -> None:
         found = self._machine.diagnosis
         if found is None or found.trouble not in _NEEDS_OPERATOR:
             return
-        if found.trouble is Trouble.PORT_IN_USE and self._options.port is None:
+        if found.trouble is Trouble.PORT_IN_USE and self._port is None:
             return
         await self.stop()
         raise OperationError(f"the store cannot start: {found.text}")
@@ -172,11 +176,11 @@ class StoreServer:
             case machine.Kill() if self._process:
                 self._process.kill()
             case machine.ReportReady():
-                log.info("the store is ready", extra={"address": self.addresses[0], "store_pid": self.pid})
+                log.debug("the store is ready", extra={"address": self.addresses[0], "store_pid": self.pid})
                 self._changed.set()
                 self._on_ready()
             case machine.ReportDown(diagnosis):
-                log.warning("the store does not serve", extra={"reason": diagnosis.text})
+                log.debug("the store does not serve", extra={"reason": diagnosis.text})
                 self._changed.set()
                 self._on_down(diagnosis)
             case machine.ReportStopped():
@@ -197,11 +201,11 @@ class StoreServer:
             self._watch_task = _surfacing(self._watch(self._process))
 
     def _spawn(self, port: int | None) -> ServerProcess:
-        assert self._binary is not None
+        assert self._prepared is not None
         path = self._folder.store_path
-        for stale in (path / "ports").glob("*.ports"):  # of servers that were killed
+        for stale in (path / PORTS).glob("*.ports"):  # of servers that were killed
             stale.unlink(missing_ok=True)
-        command: list[str | Path] = [self._binary.path, "-c", path / "nats.conf"]
+        command: list[str | Path] = [self._prepared.binary.path, "-c", path / SETTINGS]
         if port is not None:
             command += ["--port", str(port)]
         return ServerProcess(command, [self._folder.lock_descriptor], self._on_line, self._on_exit)
@@ -220,26 +224,50 @@ class StoreServer:
     async def _watch(self, process: ServerProcess) -> None:
         """Learn the port, then ask again and again whether JetStream answers."""
         port = await self._learn_port(process)
-        probe = Probe([f"nats://{self._options.host}:{port}"], self._credentials)
+        probe = Probe([self._address(port)], self.credentials, self.tls)
+        self._silent_since = None
         try:
             while True:
-                answer = await probe.ask()
+                answer = await probe.ask(MEMBER_ANSWER_SECONDS_MAX if self._membership else None)
                 if answer.outcome is Outcome.ANSWERED:
+                    self._silent_since = None
                     if not self.ready:
                         self._apply(machine.BecameReady(port))
                 elif answer.outcome is Outcome.DISABLED:
                     self._apply(machine.WritesEnded(Diagnosis(Trouble.OTHER, answer.reason)))
+                elif self._membership is not None and await probe.reaches():
+                    self._wait_for_others()
                 else:
                     self._apply(machine.FellSilent(answer.reason))
                     if process.has_worked():
                         self._apply(machine.Worked())
-                await asyncio.sleep(PROBE_SECONDS if self.ready else RETRY_SECONDS)
+                await asyncio.sleep(PROBE_SECONDS if self.ready and self._silent_since is None else RETRY_SECONDS)
         finally:
             await probe.close()
 
+    def _wait_for_others(self) -> None:
+        """A member is there and its cluster does not answer: it elects, or has no majority."""
+        self._apply(machine.Worked())
+        now = asyncio.get_running_loop().time()
+        if self._silent_since is None:
+            self._silent_since = now
+        if now - self._silent_since > ELECTION_SECONDS_MAX:
+            self._apply(machine.FellSilent(self._no_majority()))
+
+    def _no_majority(self) -> str:
+        assert self._membership is not None
+        cores = ", ".join(core.store for core in self._membership.cores)
+        return (
+            f"the store waits for others of the cluster {self._membership.cluster}: "
+            f"{self._membership.majority} of {cores} have to be there"
+        )
+
+    def _address(self, port: int) -> str:
+        return f"{'tls' if self._membership else 'nats'}://{joined(self._host, port)}"
+
     async def _learn_port(self, process: ServerProcess) -> int:
         """From the file that the server writes once it listens; until then it is reading its journal back."""
-        ports, pause = self._folder.store_path / "ports", PORT_POLL_SECONDS_MIN
+        ports, pause = self._folder.store_path / PORTS, PORT_POLL_SECONDS_MIN
         while True:
             for file in ports.glob(f"*_{process.pid}.ports"):
                 with contextlib.suppress(ValueError, LookupError, OSError):  # half written, or gone again

@@ -1,0 +1,156 @@
+"""The engine under a node: its own store process or a store elsewhere, as soon as the data folder can be used.
+
+Two kinds of trouble are told apart. What only an operator can change (no program, one too old, settings refused, a port
+in use, a folder that another node has) ends the start of a node. What passes (a full disk, a folder that cannot be
+written, servers that do not answer) does not: clients that need no store are served meanwhile, and the engine keeps
+trying, so that it is back within 5 s once the reason is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from brookmq.base.config import Config
+from brookmq.base.errors import OperationError
+from brookmq.store.diagnosis import Diagnosis, Trouble
+from brookmq.store.external import ExternalStore
+from brookmq.store.folder import DataFolder, FolderFullError, FolderUnwritableError
+from brookmq.store.server import StoreOptions, StoreServer
+from brookmq.store.settings_file import Credentials
+
+log = logging.getLogger("brookmq.node")
+
+RETRY_S: Final = 1.0  # between two looks at a folder that cannot be used
+RETRY_OPERATOR_S: Final = 4.0  # between two starts that need an operator, in a node that serves already
+
+
+def open_folder(path: Path) -> DataFolder | None:
+    """The data folder, locked. None: it cannot be used now, and the engine looks again.
+
+    Blocks while another process still has the lock, so it is called before there is a loop to stall.
+    """
+    try:
+        return DataFolder.open(path)
+    except (FolderFullError, FolderUnwritableError) as error:
+        log.warning("the node starts without its store: %s", error)
+        return None
+
+
+class Engine:
+    """``on_change()`` is called on the loop whenever `ready`, `reason` or `addresses` may have changed."""
+
+    def __init__(self, config: Config, folder: DataFolder | None, on_change: Callable[[], None]) -> None:
+        self._config = config
+        self._folder = folder
+        self._on_change = on_change
+        self._store: StoreServer | ExternalStore | None = None
+        self._trouble: Diagnosis | None = None  # why there is no store to ask
+        self._starting: asyncio.Task[None] | None = None
+        self._serving = False  # the node goes on whatever happens
+        self._last_pid: int | None = None
+        self.restarts = 0  # of the store's process
+
+    @property
+    def ready(self) -> bool:
+        return self._store is not None and self._store.ready
+
+    @property
+    def diagnosis(self) -> Diagnosis | None:
+        """What is wrong; None while nothing is, and while the first start is under way."""
+        if self._trouble is not None:
+            return self._trouble
+        return self._store.diagnosis if self._store else None
+
+    @property
+    def reason(self) -> str:
+        """Why it does not serve, as a sentence; empty while it does."""
+        if self._trouble is not None:
+            return self._trouble.text
+        return self._store.reason if self._store else "the store is starting"
+
+    @property
+    def addresses(self) -> list[str]:
+        return self._store.addresses if self._store else []
+
+    @property
+    def credentials(self) -> Credentials | None:
+        return self._store.credentials if self._store else None
+
+    @property
+    def replicas(self) -> int:
+        """Copies of every stream: three where there are three servers to hold them."""
+        return 3 if len(self._config.store.servers) >= 3 else 1
+
+    def begin(self) -> None:
+        """Start it; `wait` says how that went."""
+        self._starting = asyncio.get_running_loop().create_task(self._bring_up())
+
+    async def wait(self, seconds: float) -> None:
+        """Until it supervises itself, or this time is over; OperationError for what only an operator can change."""
+        assert self._starting is not None
+        await asyncio.wait([self._starting], timeout=seconds)
+        self._serving = True
+        if self._starting.done():
+            self._starting.result()
+
+    async def stop(self) -> None:
+        """End the store, the last process of the node; then the folder is free."""
+        if self._starting is not None:
+            self._starting.cancel()
+            with contextlib.suppress(asyncio.CancelledError, OperationError):
+                await self._starting
+        if self._store is not None:
+            await self._store.stop()
+        if self._folder is not None:
+            self._folder.close()
+
+    async def _bring_up(self) -> None:
+        """Until there is a store that supervises itself."""
+        while True:
+            try:
+                if self._folder is None:
+                    path = Path(self._config.node.data_dir)
+                    self._folder = await asyncio.to_thread(DataFolder.open, path, 0.0)
+                self._store = self._make(self._folder)
+                await self._store.start()
+            except (FolderFullError, FolderUnwritableError) as error:
+                full = isinstance(error, FolderFullError)
+                self._tell(Diagnosis(Trouble.DISK_FULL if full else Trouble.UNWRITABLE, str(error)))
+                await asyncio.sleep(RETRY_S)
+            except OperationError as error:
+                if not self._serving:
+                    raise
+                self._tell(Diagnosis(Trouble.OTHER, str(error)))
+                await asyncio.sleep(RETRY_OPERATOR_S)
+            else:
+                return
+
+    def _make(self, folder: DataFolder) -> StoreServer | ExternalStore:
+        settings = self._config.store
+        if settings.servers:
+            credentials = Credentials(settings.user, settings.password.get_secret_value()) if settings.user else None
+            return ExternalStore(settings.servers, credentials, self._ready, self._down)
+        options = StoreOptions(self._config.node.name, settings.binary or None, port=settings.port or None)
+        return StoreServer(folder, options, self._ready, self._down)
+
+    def _tell(self, trouble: Diagnosis) -> None:
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self._on_change()
+
+    def _ready(self) -> None:
+        self._trouble = None
+        if isinstance(self._store, StoreServer):
+            pid = self._store.pid
+            self.restarts += self._last_pid not in (None, pid)
+            self._last_pid = pid
+        self._on_change()
+
+    def _down(self, _: Diagnosis) -> None:
+        self._trouble = None
+        self._on_change()
