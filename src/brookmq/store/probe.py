@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import Sequence
 from enum import Enum, auto
 from typing import NamedTuple
@@ -39,17 +40,20 @@ class Answer(NamedTuple):
 class Probe:
     """A connection that is made when it is needed and never by itself: whoever asks decides when to try again."""
 
-    def __init__(self, addresses: Sequence[str], credentials: Credentials | None) -> None:
+    def __init__(
+        self, addresses: Sequence[str], credentials: Credentials | None, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._addresses = list(addresses)
         self._credentials = credentials
+        self._tls = tls
         self._client: Client | None = None
         self._error: Exception | None = None  # of the connection; the last one
 
-    async def ask(self) -> Answer:
+    async def ask(self, answer_seconds_max: float | None = None) -> Answer:
         """One question. Whatever goes wrong is an answer, never an exception."""
         try:
             client = await self._connected()
-            reply = await client.request(_QUESTION, timeout=ANSWER_SECONDS_MAX)
+            reply = await client.request(_QUESTION, timeout=answer_seconds_max or ANSWER_SECONDS_MAX)
         except nats.errors.NoRespondersError:
             return Answer(Outcome.DISABLED, "the store runs without JetStream")
         except (nats.errors.Error, OSError, TimeoutError) as error:
@@ -57,6 +61,16 @@ class Probe:
             cause = self._error if isinstance(error, nats.errors.NoServersError) and self._error else error
             return Answer(Outcome.SILENT, f"the store does not answer ({_words(cause)})")
         return _judge(reply.data)
+
+    async def reaches(self) -> bool:
+        """Whether the server itself is there: it takes the connection and answers a ping, JetStream or not."""
+        try:
+            client = await self._connected()
+            await client.flush(timeout=ANSWER_SECONDS_MAX)  # type: ignore[arg-type]  # it takes fractions
+        except (nats.errors.Error, OSError, TimeoutError):
+            await self.close()
+            return False
+        return True
 
     async def close(self) -> None:
         """Close the connection, if there is one."""
@@ -76,6 +90,7 @@ class Probe:
                     servers=self._addresses,
                     user=user,
                     password=password,
+                    tls=self._tls,
                     name="brookmq-probe",
                     connect_timeout=CONNECT_SECONDS_MAX,  # type: ignore[arg-type]  # it takes fractions
                     allow_reconnect=False,

@@ -1,9 +1,9 @@
 """Writes the store's settings (`nats.conf`) and keeps its credentials.
 
 Everything that decides about durability or limits stands here, in one place, with its reason. A lone store listens on
-loopback and asks for a password; the blocks that make it a member of a cluster (`cluster`, `tls`, the users of
-gateways) will be further parts of `render`, in the same accounts: the account's name is part of the paths on disk, so
-it must not change when a node joins a cluster.
+loopback and asks for a password; a member of a cluster (`ClusterSettings`) listens where the others reach it, and asks
+for a certificate of the cluster's authority as well, on both of its ports. The accounts are the same in both: their
+names are part of the paths on disk.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from brookmq.base.errors import OperationError
 from brookmq.store.binary import ANSWER_SECONDS_MAX, Binary
+from brookmq.store.core_address import joined
 from brookmq.store.diagnosis import parse
 from brookmq.store.folder import write_file
 
@@ -30,6 +31,7 @@ MEMORY_BYTES_MAX = 256 * 1024 * 1024  # for streams in memory: leases only
 # Without a figure the server takes three quarters of what is free *at each start*, which shrinks as the store grows.
 # Retention limits the journal; this one is out of its way.
 FILE_BYTES_MAX = 1024**5
+TLS_SECONDS_MAX = 5  # for a handshake: one that never comes must not hold a socket
 
 
 class Credentials(NamedTuple):
@@ -37,6 +39,27 @@ class Credentials(NamedTuple):
 
     user: str
     password: str
+
+
+class TlsFiles(NamedTuple):
+    """Of a member: its certificate, its key, and the authority that everybody's certificate has to be of."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """What makes a store a member. Addresses are HOST:PORT; the advertised ones are those in its certificate."""
+
+    name: str
+    listen: str
+    advertise: str
+    client_advertise: str
+    credentials: Credentials  # of routes
+    routes: tuple[str, ...]  # all members, this one too
+    tls: TlsFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +72,7 @@ class ServerSettings:
     credentials: Credentials
     host: str = "127.0.0.1"
     port: int | None = None
+    cluster: ClusterSettings | None = None
     payload_bytes_max: int = PAYLOAD_BYTES_MAX
     pending_bytes_max: int = PENDING_BYTES_MAX
     memory_bytes_max: int = MEMORY_BYTES_MAX
@@ -61,7 +85,7 @@ def render(settings: ServerSettings) -> str:
     return f"""\
 # Written by BrookMQ at start; changes are overwritten.
 server_name: {_quoted(settings.server_name)}
-listen: {_quoted(f"{settings.host}:{settings.port or -1}")}
+listen: {_quoted(joined(settings.host, settings.port or -1))}
 ports_file_dir: {_quoted(str(settings.ports_path))}
 max_payload: {settings.payload_bytes_max}
 max_pending: {settings.pending_bytes_max}
@@ -80,7 +104,35 @@ accounts {{
   SYS {{ users: [] }}
   {ACCOUNT} {{ jetstream: enabled, users: [{{ user: {_quoted(user)}, password: {_quoted(password)} }}] }}
 }}
+{_render_cluster(settings.cluster) if settings.cluster else ""}"""
+
+
+def _render_cluster(cluster: ClusterSettings) -> str:
+    user, password = cluster.credentials
+    routes = ", ".join(_quoted(f"tls://{user}:{password}@{route}") for route in cluster.routes)
+    return f"""\
+client_advertise: {_quoted(cluster.client_advertise)}
+{_render_tls(cluster.tls)}
+cluster {{
+  name: {_quoted(cluster.name)}
+  listen: {_quoted(cluster.listen)}
+  advertise: {_quoted(cluster.advertise)}
+  authorization {{ user: {_quoted(user)}, password: {_quoted(password)}, timeout: {TLS_SECONDS_MAX} }}
+  {_render_tls(cluster.tls)}
+  routes: [{routes}]
+  compression: off
+  ping_interval: "2s"  # a silent member is noticed within an election's time
+  pool_size: 3
+}}
 """
+
+
+def _render_tls(files: TlsFiles) -> str:
+    certificate, key, authority = (_quoted(str(path)) for path in files)
+    return (
+        f"tls {{ cert_file: {certificate}, key_file: {key}, ca_file: {authority}, "
+        f'verify: true, min_version: "1.3", timeout: {TLS_SECONDS_MAX} }}'
+    )
 
 
 def write_settings(path: Path, settings: ServerSettings, binary: Binary) -> None:
