@@ -2,8 +2,8 @@
 
 A state is its format number (1), then three blocks: scalars, subscriptions, dynamic. Numbers are big endian; texts have
 their length in front, counts and lengths are as wide as MQTT allows them to be. Absent things take no bytes but a bit:
-a typical absent session with two subscriptions has some 150 bytes, and a million of them are read at start, so reading
-one is a handful of ``unpack_from`` and slices (this module is compiled).
+a typical absent session with two subscriptions has some 180 bytes, and a million of them are read at start, so reading
+one is a handful of ``unpack_from`` and slices: 4 µs (compiled code gains nothing here).
 
 Every reading function takes the body and where to begin, and returns what it read with where it ended. A body that ends
 too early is noticed where the last block must end with it.

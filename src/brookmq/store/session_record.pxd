@@ -1,1 +1,0 @@
-# Compiled as it is: no types are needed, only the interpreter's overhead goes.
