@@ -158,7 +158,9 @@ class Link:
         settings = self._settings
 
         async def disconnected() -> None:
-            self._turn(False, f"connection lost: {describe(client.last_error)}" if client.last_error else "lost")
+            self._turn(
+                False, f"connection lost: {describe(client.last_error)}" if client.last_error else "connection lost"
+            )
 
         async def reconnected() -> None:
             self._turn(True, "connected")
