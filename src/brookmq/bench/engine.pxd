@@ -11,6 +11,8 @@ cdef class Engine:
     cdef public dict clients
     cdef public list flows
     cdef public list waking
+    cdef public int events_per_turn
+    cdef public int64_t opens_per_turn
     cdef public object waiting
     cdef public int64_t opening
     cdef public int64_t opening_max
@@ -40,7 +42,7 @@ cdef class Engine:
     cdef list _wait(self, int64_t now, int64_t until)
     @cython.locals(client=Client, flow=Flow)
     cdef _handle(self, int fd, int events, int64_t now)
-    @cython.locals(client=Client)
+    @cython.locals(client=Client, left=int64_t)
     cdef _open_some(self, int64_t now)
     @cython.locals(client=Client, flow=Flow)
     cdef _make_due(self, int64_t now)

@@ -20,6 +20,7 @@ from brookmq.bench.wire import Latencies
 
 READABLE: Final = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 EVENTS_PER_TURN: Final = 512
+OPENS_PER_TURN: Final = 512
 RECEIVE_BYTES: Final = 256 * 1024
 NAP_S: Final = 0.05
 """The longest wait for a socket: how late an engine with nothing to do notices that its time is over."""
@@ -39,6 +40,8 @@ class Engine:
         self.clients: dict[int, Client] = {}
         self.flows: list[Flow] = []
         self.waking: list[Flow] = []
+        self.events_per_turn = EVENTS_PER_TURN
+        self.opens_per_turn = OPENS_PER_TURN
         self.waiting: deque[Client] = deque()
         self.opening = 0
         self.opening_max = 64
@@ -116,7 +119,7 @@ class Engine:
 
     def _wait(self, now: int, until: int) -> list[tuple[int, int]]:
         if self.waking:
-            return self.epoll.poll(0, EVENTS_PER_TURN)
+            return self.epoll.poll(0, self.events_per_turn)
         pause = min((until - now) / NANOSECONDS, NAP_S)
         if self.waiting and self.opening < self.opening_max:
             pause = min(pause, max(self.next_connect_at - now, 0) / NANOSECONDS)
@@ -125,7 +128,7 @@ class Engine:
             pause = min(pause, max((self.pace_next - now) / NANOSECONDS, 0.0))
             select.select((self.epoll,), (), (), pause)
             pause = 0.0
-        return self.epoll.poll(pause, EVENTS_PER_TURN)
+        return self.epoll.poll(pause, self.events_per_turn)
 
     def _handle(self, fd: int, events: int, now: int) -> None:
         client = self.clients.get(fd)
@@ -146,7 +149,9 @@ class Engine:
             self._drop(client)
 
     def _open_some(self, now: int) -> None:
-        while self.waiting and self.opening < self.opening_max and now >= self.next_connect_at:
+        left = self.opens_per_turn
+        while self.waiting and self.opening < self.opening_max and now >= self.next_connect_at and left > 0:
+            left -= 1
             client = self.waiting.popleft()
             self.opening += 1
             try:

@@ -36,7 +36,7 @@ def raise_open_file_limit(connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def _report(fleet: Fleet, scenario: str, before: Snapshot) -> Report:
+def connecting_report(fleet: Fleet, scenario: str, before: Snapshot) -> Report:
     """The figures of a stretch of connecting that began at ``before`` and ends now."""
     settings, engine = fleet.settings, fleet.engine
     after = Snapshot.of(fleet)
@@ -65,7 +65,7 @@ def connections(settings: Settings, count: int, progress: Progress) -> Report:
     before = Snapshot.of(fleet)
     try:
         bring_up(fleet, progress)
-        report = _report(fleet, "conn", before)
+        report = connecting_report(fleet, "conn", before)
         if settings.keep_alive_s:
             fleet.engine.keep_alive(settings.keep_alive_s / 2)
         end = nanoseconds_from_now(max(settings.duration_s, SETTLE_S))
@@ -104,7 +104,7 @@ def churn(settings: Settings, at_once: int, progress: Progress) -> Report:
         while (now := time.monotonic_ns()) < end:
             engine.run(min(now + int(SLICE_S * NANOSECONDS), end))
             progress.show(f"{engine.opened:,} connects")
-        report = _report(fleet, "conn", before)
+        report = connecting_report(fleet, "conn", before)
     finally:
         engine.close()
         progress.close()
@@ -138,7 +138,7 @@ def takeover(settings: Settings, client_ids: int, count: int, progress: Progress
         while not done() and (now := time.monotonic_ns()) < end:
             engine.run(min(now + int(SLICE_S * NANOSECONDS), end), done)
             progress.show(f"{engine.opened:,} of {count:,} takeovers")
-        report = _report(fleet, "takeover", before)
+        report = connecting_report(fleet, "takeover", before)
     finally:
         engine.close()
         progress.close()
@@ -166,7 +166,7 @@ def retained(settings: Settings, topics: int, subscribers: int, progress: Progre
         while flow.outstanding() > 0 and (now := time.monotonic_ns()) < end:
             fleet.engine.run(min(now + int(SLICE_S * NANOSECONDS), end), lambda: flow.outstanding() <= 0)
             progress.show(f"{flow.received:,} of {topics * subscribers:,} retained messages")
-        report = _report(fleet, "retained", before)
+        report = connecting_report(fleet, "retained", before)
     finally:
         fleet.engine.close()
         progress.close()

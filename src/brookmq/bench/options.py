@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, Final, TypeVar
 
 import click
 from rich.console import Console
 from rich.table import Table
 
+from brookmq.bench.kept import Names
 from brookmq.bench.progress import Progress
 from brookmq.bench.report import Report
 from brookmq.bench.settings import LoadError, Settings
@@ -59,6 +61,20 @@ _MESSAGES: Final = (
     click.option("-c", "--count", default=0, help="Messages of each publisher, instead of a duration."),
 )
 
+_KEPT: Final = (
+    click.option(
+        "--session", is_flag=True, help="Sessions of who receives outlive the connection (clean start off, expiry 1 h)."
+    ),
+)
+
+_NAMED: Final = (
+    click.option("-n", "--sessions", "count", default=100, show_default=True, type=click.IntRange(1)),
+    click.option("--first", default=0, show_default=True, type=click.IntRange(0), help="Number of the first of them."),
+    click.option(
+        "--client-id", default="bench-session-%i", show_default=True, help="Their client ids; %i: the number."
+    ),
+)
+
 
 def _apply(options: tuple[Callable[[Any], Any], ...], command: Command) -> Command:
     for option in reversed(options):
@@ -78,6 +94,20 @@ def message_options(command: Command) -> Command:
     return _apply(_MESSAGES, command)
 
 
+def kept_option(command: Command) -> Command:
+    return _apply(_KEPT, command)
+
+
+def named_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that name a range of sessions; the command gets them as ``names``."""
+
+    @wraps(command)
+    def with_names(*, count: int, first: int, client_id: str, **given: Any) -> Any:
+        return command(names=Names(client_id, count, first), **given)
+
+    return _apply(_NAMED, with_names)
+
+
 def settings_from(given: dict[str, Any], packets_per_write: int = 0) -> Settings:
     """``packets_per_write`` is the scenario's own number, where the user gives none."""
     asked = given.get("packets_per_write")
@@ -95,6 +125,7 @@ def settings_from(given: dict[str, Any], packets_per_write: int = 0) -> Settings
         count=given.get("count", 0),
         connect_rate_per_s=given["connect_rate"],
         keep_alive_s=given["keep_alive"],
+        kept=given.get("session", False),
         user=given["user"],
         password=given["password"],
         prefix=given["prefix"],

@@ -34,6 +34,23 @@ class SerialTopic:
         return b"%s%s/%s" % (self.prefix, b"0" * self.first_width, b"0" * self.second_width)
 
 
+@dataclass(frozen=True, slots=True)
+class NumberedTopic:
+    """A topic with one decimal number that moves on by ``stride`` with every message: ``prefix NUMBER suffix``."""
+
+    prefix: bytes
+    width: int
+    modulus: int
+    stride: int
+    suffix: bytes
+
+    def __bytes__(self) -> bytes:
+        return self.prefix + b"0" * self.width + self.suffix
+
+
+Topic = bytes | SerialTopic | NumberedTopic
+
+
 def variable_length(value: int) -> bytes:
     out = bytearray()
     while True:
@@ -99,16 +116,18 @@ def publish(topic: bytes, payload: bytes, version: int, qos: int, *, retain: boo
 
 
 def publish_block(
-    topic: bytes | SerialTopic, payload_bytes: int, version: int, qos: int, capacity: int, *, retain: bool = False
+    topic: Topic, payload_bytes: int, version: int, qos: int, capacity: int, *, retain: bool = False
 ) -> PublishBlock:
     """A block of PUBLISH packets; the payload begins with the time of sending when it has room for that."""
     stamped = payload_bytes >= STAMP_BYTES
     payload = (bytes(STAMP_BYTES) if stamped else b"").ljust(payload_bytes, b".")
     packet, id_offset, payload_offset = publish(bytes(topic), payload, version, qos, retain=retain)
     stamp_offset = payload_offset if stamped else -1
-    if not isinstance(topic, SerialTopic):
+    if isinstance(topic, bytes):
         return PublishBlock(packet, capacity, id_offset, stamp_offset)
     at = packet.index(bytes(topic)) + len(topic.prefix)
+    if isinstance(topic, NumberedTopic):
+        return PublishBlock(packet, capacity, id_offset, stamp_offset, (at, topic.width, topic.modulus, topic.stride))
     first = (at, topic.first_width, topic.first_modulus, topic.first_stride)
     second = (at + topic.first_width + 1, topic.second_width, topic.second_modulus, 1)
     return PublishBlock(packet, capacity, id_offset, stamp_offset, first, second)

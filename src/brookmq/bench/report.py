@@ -38,6 +38,10 @@ class Report:
     connects_failed: int = 0
     connects_per_s: float = 0.0
     connect_latency_ms: Percentiles | None = None
+    quiet_latency_ms: Percentiles | None = None
+    """Of the same messages before the event whose effect on them ``latency_ms`` tells."""
+    sessions_present: int | None = None
+    """Connects that were told of a session that waited for them."""
     tool_cpu_s: float = 0.0
     tool_busy: float = 0.0
     broker_cpu_s: float | None = None
@@ -63,10 +67,13 @@ class Report:
             counts = f"{self.connects:,} in all, {self.connects_failed} failed"
             rows.append(("connects", f"{counts}, {self.connects_per_s:,.0f}/s"))
             rows += _latency_row("connect latency", self.connect_latency_ms)
+        if self.sessions_present is not None:
+            rows.append(("sessions found", f"{self.sessions_present:,} of {self.clients:,}"))
         if self.sent or self.received:
             rows.append(("messages", self._counts()))
             rows.append(("throughput", f"{self.messages_per_s:,.0f} messages/s over {self.duration_s:.1f} s"))
-            rows += _latency_row("latency", self.latency_ms)
+        rows += _latency_row("latency before", self.quiet_latency_ms)
+        rows += _latency_row("latency", self.latency_ms)
         rows += self._costs()
         rows += [("note", note) for note in self.notes]
         return rows

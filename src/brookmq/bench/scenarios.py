@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from brookmq.bench.fleet import Fleet
-from brookmq.bench.packets import SerialTopic
+from brookmq.bench.packets import NumberedTopic, SerialTopic, Topic
 from brookmq.bench.settings import LoadError
 
 FILTER_SUBSCRIBERS: Final = 100
@@ -16,10 +16,27 @@ NEW_TOPIC_STRIDE: Final = 7919
 SERIALS_PER_PUBLISHER: Final = 10**8
 
 
-def publishers_only(fleet: Fleet, count: int, topic: str) -> None:
-    """``%i`` in the topic is the publisher's number. Each is bounded by its own socket or window, nothing else."""
+def publishers_only(fleet: Fleet, count: int, topic: str, topics: int = 1) -> None:
+    """``%i`` in the topic is the publisher's number, ``%n`` one of ``topics`` numbers, another with every message.
+
+    Each publisher is bounded by its own socket or window, nothing else.
+    """
     for number in range(count):
-        fleet.publisher(topic.replace("%i", str(number)).encode(), fleet.flow(copies=0))
+        made = numbered_topic(topic.replace("%i", str(number)), topics)
+        fleet.publisher(made, fleet.flow(copies=0), first_serial=number * topics // count)
+
+
+def padded(number: int, numbers: int) -> str:
+    """One of ``numbers`` numbers, all of the same width: filters and topics made from one number have to be equal."""
+    return f"{number:0{len(str(numbers - 1))}d}"
+
+
+def numbered_topic(topic: str, topics: int) -> Topic:
+    if "%n" not in topic:
+        return topic.encode()
+    prefix, _, suffix = topic.encode().partition(b"%n")
+    stride = NEW_TOPIC_STRIDE if topics % NEW_TOPIC_STRIDE else 1  # else some numbers would never come up
+    return NumberedTopic(prefix, len(padded(0, topics)), topics, stride, suffix)
 
 
 def subscribers_only(fleet: Fleet, count: int, topic_filter: str) -> None:

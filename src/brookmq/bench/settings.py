@@ -39,8 +39,8 @@ class Settings:
     """Messages of each publisher; 0: until the time is over. With a count there is no warm-up."""
     connect_rate_per_s: float = 0.0
     keep_alive_s: int = 300
-    clean: bool = True
-    expiry_s: int = 0
+    kept: bool = False
+    """Subscribers (and idle clients) have sessions that outlive their connections; publishers never have."""
     user: str | None = None
     password: str | None = None
     prefix: str = "bench"
