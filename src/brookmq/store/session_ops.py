@@ -4,8 +4,9 @@ Every change is an *assignment*: it says what is so now, never "one more". A sna
 log that it names, so that changes which it has in it already are applied again: that must lead to the same state. (It
 does as long as they are applied in their order, up to the last one.)
 
-A change is its format number (1), its kind, then its fields. Over no state at all, only STATE and CONNECTED make one;
-the others belong to a session that has ended meanwhile.
+A change is its format number (1), its kind, then its fields. Only STATE makes a session: every other change over none
+belongs to one that has ended, and is void. If CONNECTED made one as well, what is void would come to life when it is
+applied again.
 
 What has no change of its own: a message that the client has acknowledged leaves the window with the next DYNAMIC, which
 the broker writes every second for all sessions that moved. Until then a crash makes a redelivery, never a loss.
@@ -75,13 +76,13 @@ def _head(kind: int) -> bytes:
 
 
 def state(session: SessionState) -> bytes:
-    """The session is this, whatever was known of it."""
+    """The session is this, whatever was known of it: the first change of every new session."""
     return _head(STATE) + _encode_state(session)[1:]
 
 
 def connected(session: SessionState) -> bytes:
-    """A client has connected: names, times, expiry and will are those of ``session``; the rest stays. No session: a new
-    one without subscriptions."""
+    """The client of a session that is there has connected again: names, times, expiry and will are those of
+    ``session``, the rest stays."""
     parts = [_head(CONNECTED)]
     put_scalars(parts, session)
     return b"".join(parts)
@@ -200,10 +201,6 @@ def fold(session: SessionState | None, op: bytes) -> SessionState | None:
     try:
         if kind == STATE:
             return take_state(op, 2)
-        if kind == CONNECTED:
-            changed = session or SessionState("")
-            check_end(op, take_scalars(op, 2, changed), "a session's change")
-            return changed
         if kind == ENDED:
             return None
         apply = _CHANGES.get(kind)
@@ -214,6 +211,10 @@ def fold(session: SessionState | None, op: bytes) -> SessionState | None:
     except (struct.error, UnicodeDecodeError, IndexError) as error:
         raise BadRecord(f"a session's change of kind {kind} and {len(op)} bytes can't be read: {error}") from None
     return session
+
+
+def _connected(session: SessionState, op: bytes) -> None:
+    check_end(op, take_scalars(op, 2, session), "a session's change")
 
 
 def _subscribed(session: SessionState, op: bytes) -> None:
@@ -294,6 +295,7 @@ def _ids(op: bytes) -> tuple[int, ...]:
 
 
 _CHANGES: Final[dict[int, Callable[[SessionState, bytes], None]]] = {
+    CONNECTED: _connected,
     SUBSCRIBED: _subscribed,
     UNSUBSCRIBED: _unsubscribed,
     DYNAMIC: _dynamic,
