@@ -20,6 +20,7 @@ from brookmq.ops.view import (
     PublishResult,
     RetainedInfo,
     RetainedMessage,
+    StoreInfo,
     SubscriptionInfo,
     TopicInfo,
 )
@@ -65,6 +66,7 @@ class MemoryNode:
         self.measured: dict[str, float] = {"connections": 0, "loop_lag_s": 0.001}
         self.raised: list[AlarmInfo] = []
         self.not_ready = ""
+        self.stored: StoreInfo | None = None
         self.level: LogLevel = "info"
         self.published: list[PublishRequest] = []
         self.waiting = False
@@ -87,7 +89,9 @@ class MemoryNode:
             ListenerInfo("default", "tcp", "127.0.0.1:1883", 3, 1000),
             ListenerInfo("web", "ws", "127.0.0.1:8083", 0),
         )
-        return NodeInfo("brookmq@127.0.0.1", "core", "0.1.0", True, STARTED_AT, 90.5, 65536, 65000, listeners)
+        return NodeInfo(
+            "brookmq@127.0.0.1", "core", "0.1.0", True, STARTED_AT, 90.5, 65536, 65000, listeners, self.stored
+        )
 
     def ready(self) -> tuple[bool, str]:
         return not self.not_ready, self.not_ready

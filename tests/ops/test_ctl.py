@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from brookmq.ops.ctl import ctl, output
-from brookmq.ops.view import AlarmInfo
+from brookmq.ops.view import AlarmInfo, StoreInfo
 from tests.ops.memory_node import STARTED_AT, MemoryNode
 
 EXIT_REFUSED, EXIT_USAGE, EXIT_NO_ANSWER = 1, 2, 3
@@ -39,6 +39,18 @@ def test_status(run: Run, memory_node: MemoryNode) -> None:
     result = run("status")
     assert result.exit_code == EXIT_REFUSED
     assert "state\tnot ready: no listener is open" in result.stdout
+
+
+def test_status_says_how_the_store_is(run: Run, memory_node: MemoryNode) -> None:
+    assert "store\t" not in run("status").stdout
+    memory_node.stored = StoreInfo(("nats://127.0.0.1:4222",), own=True, reason="", restarts=0)
+    assert "store\town, nats://127.0.0.1:4222\n" in run("status").stdout
+    memory_node.stored = StoreInfo(("nats://a:1", "nats://b:2"), own=False, reason="it sleeps", restarts=2)
+    line = "store\texternal, nats://a:1, nats://b:2, restarted 2 times, cannot be used: it sleeps\n"
+    assert line in run("status").stdout
+    memory_node.stored = StoreInfo((), own=True, reason="the store is starting", restarts=0)
+    assert "store\town, not started yet, cannot be used: the store is starting\n" in run("status").stdout
+    assert json.loads(run("status", "--json").stdout)["node"]["store"]["own"] is True
 
 
 def test_status_as_json(run: Run) -> None:

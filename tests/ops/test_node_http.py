@@ -53,7 +53,7 @@ def test_the_node_says_what_it_is(running: Node, http: httpx.Client) -> None:
     assert node["name"] in running.ready
     (listener,) = node["listeners"]
     assert listener["address"] == "{}:{}".format(*running.mqtt)
-    assert http.get("/readyz").json() == {"status": "ready"}
+    wait_until(lambda: http.get("/readyz").json() == {"status": "ready"})
     assert http.get("/healthz").status_code == HTTPStatus.OK
 
 

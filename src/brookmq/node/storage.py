@@ -17,6 +17,7 @@ from typing import Final
 from brookmq.base.alarms import Alarms
 from brookmq.base.config import Config
 from brookmq.node.engine import Engine
+from brookmq.ops.view import StoreInfo
 from brookmq.store.diagnosis import Trouble
 from brookmq.store.folder import DataFolder
 from brookmq.store.link import Link, LinkSettings
@@ -71,6 +72,10 @@ class Storage:
         if self._link is not None:
             await self._link.close()
         await self._engine.stop()
+
+    def info(self) -> StoreInfo:
+        own = not self._config.store.servers
+        return StoreInfo(tuple(self._engine.addresses), own, self.trouble, self._engine.restarts)
 
     def counters(self) -> Mapping[str, int]:
         return {"store_restarts": self._engine.restarts}

@@ -84,6 +84,7 @@ class View:
             node.open_files.limit,
             node.open_files.connections,
             listeners,
+            node.storage.info(),
         )
 
     def ready(self) -> tuple[bool, str]:

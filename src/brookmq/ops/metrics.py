@@ -30,8 +30,10 @@ GAUGE_HELP: Mapping[str, str] = {
     "publishers_waiting_for": "Connections that are full, so that publishers wait for them",
     "loop_lag_s": "How late the event loop ran a timer: the latest peak, fading within seconds",
     "resident_memory_bytes": "Resident memory of the node",
+    "store_up": "1 while the store can be used, else 0",
+    "store_restarts": "Times that the process of the store was started again",
 }
-"""What the gauges mean; one that is not here is described by its name."""
+"""What the gauges and the counters outside of the broker mean; one that is not here is described by its name."""
 
 _UNITS = {"_s": "_seconds", "_ms": "_milliseconds"}
 

@@ -46,6 +46,16 @@ class ListenerInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreInfo:
+    """What keeps a node's sessions and messages. ``reason`` is why it cannot be used; empty while it can."""
+
+    addresses: tuple[str, ...]
+    own: bool  # started by the node itself
+    reason: str
+    restarts: int
+
+
+@dataclass(frozen=True, slots=True)
 class NodeInfo:
     """What a node is. ``connections_fit`` is how many connections its limit of open files leaves room for."""
 
@@ -58,6 +68,7 @@ class NodeInfo:
     open_files_max: int
     connections_fit: int
     listeners: tuple[ListenerInfo, ...] = ()
+    store: StoreInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)

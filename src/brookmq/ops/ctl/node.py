@@ -62,6 +62,8 @@ def _facts(
         "version": f"{info['version']} ({'compiled' if info['compiled'] else 'plain Python'})",
         "up": duration(info["uptime_s"]),
     }
+    if info["store"] is not None:
+        facts["store"] = _store(info["store"])
     if now is not None:
         rates, gauges = now["rates"], now["gauges"]
         connections = int(gauges.get("connections", 0))
@@ -75,6 +77,12 @@ def _facts(
         facts["loop lag"] = f"{1000 * gauges.get('loop_lag_s', 0):.1f} ms"
         facts["memory"] = size(gauges.get("resident_memory_bytes", 0))
     return facts | {"alarms": alarms}
+
+
+def _store(store: Mapping[str, Any]) -> str:
+    where = f"{'own' if store['own'] else 'external'}, {', '.join(store['addresses']) or 'not started yet'}"
+    again = f", restarted {store['restarts']} times" if store["restarts"] else ""
+    return f"{where}{again}{', cannot be used: ' if store['reason'] else ''}{store['reason']}"
 
 
 @click.command()
