@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 import socket
@@ -66,6 +67,7 @@ class Servers:
 
     def freeze(self, index: int = 0) -> None:
         self._processes[index].send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid(index), os.WSTOPPED | os.WNOWAIT)  # its threads stop one after the other
 
     def thaw(self, index: int = 0) -> None:
         self._processes[index].send_signal(signal.SIGCONT)

@@ -139,6 +139,7 @@ class ThreeStores:
 
     def freeze(self, index: int) -> None:
         self._processes[index].send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid(index), os.WSTOPPED | os.WNOWAIT)  # its threads stop one after the other
 
     def thaw(self, index: int) -> None:
         self._processes[index].send_signal(signal.SIGCONT)

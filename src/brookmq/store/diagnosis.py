@@ -61,6 +61,8 @@ _KNOWN: tuple[tuple[str, Trouble, str], ...] = (
 )
 # After these a stream takes no writes until the server is started anew, although the server itself stays up.
 _WRITES_ENDED = ("critical write error", "will be disabled")
+# A member deletes what its cluster does not know of. It never has to happen: see `belonging`.
+_DATA_DELETED = ("detected orphaned stream",)
 
 
 def parse(line: str) -> LogLine:
@@ -87,3 +89,9 @@ def ends_writes(line: str) -> bool:
     """Whether the server has just said that a stream, or all of JetStream, takes no more writes."""
     lower = line.lower()
     return any(words in lower for words in _WRITES_ENDED)
+
+
+def deletes_data(line: str) -> bool:
+    """Whether the server has just said that it deletes a stream by itself."""
+    lower = line.lower()
+    return any(words in lower for words in _DATA_DELETED)

@@ -15,7 +15,7 @@ from brookmq.base.errors import OperationError
 from brookmq.store.belonging import Belonging, belonging_of, check
 from brookmq.store.core_address import CoreAddress, check_cores
 from brookmq.store.folder import DataFolder, trouble_with, write_file
-from brookmq.store.membership import Membership, read_membership, secret_path, write_membership
+from brookmq.store.membership import Membership, core_named, read_membership, secret_path, write_membership
 from brookmq.store.secret import ClusterSecret, decode_secret, encode_secret, make_secret
 
 LOCK_WAIT_SECONDS = 0.5  # nothing is about to end here: a node that runs on the folder goes on running
@@ -34,14 +34,15 @@ def init_cluster(
                 "`brookmq cluster secret` prints its secret for the others"
             )
         secret = make_secret(cluster, cores)
+        core_named(cores, node)
         check(folder, Belonging(cluster, secret.identity, node))
-        membership = write_membership(folder, secret, node, listen)
         file = secret_path(folder.path)
         try:
-            write_file(file, encode_secret(secret) + "\n")
+            file.parent.mkdir(mode=0o700, exist_ok=True)
+            write_file(file, encode_secret(secret) + "\n")  # first: a member without it could never get others
         except OSError as error:
             raise trouble_with(folder.path, error) from None
-    return membership, file
+        return write_membership(folder, secret, node, listen), file
 
 
 def join_cluster(path: Path, secret: ClusterSecret, node: str, listen: str = "") -> Membership:

@@ -107,7 +107,7 @@ def read_membership(folder: DataFolder) -> Membership | None:
         return Membership(
             known["cluster"],
             known["identity"],
-            _core(cores, known["node"]),
+            core_named(cores, known["node"]),
             cores,
             known["listen"],
             known["core_password"],
@@ -126,7 +126,7 @@ def write_membership(folder: DataFolder, secret: ClusterSecret, node: str, liste
     """Make this folder the core ``node`` of the cluster, with a new certificate. Does not ask whether it may be."""
     from brookmq.store.certificates import issue  # not needed by a node that starts
 
-    core = _core(secret.cores, node)
+    core = core_named(secret.cores, node)
     membership = Membership(
         secret.cluster,
         secret.identity,
@@ -170,7 +170,8 @@ def _encoded(membership: Membership) -> str:
     return json.dumps(fields, indent=1) + "\n"
 
 
-def _core(cores: Sequence[CoreAddress], name: str) -> CoreAddress:
+def core_named(cores: Sequence[CoreAddress], name: str) -> CoreAddress:
+    """OperationError if there is none of this name."""
     for core in cores:
         if core.name == name:
             return core

@@ -20,7 +20,7 @@ from pathlib import Path
 from brookmq.base.errors import OperationError
 from brookmq.store import machine
 from brookmq.store.core_address import joined
-from brookmq.store.diagnosis import Diagnosis, Trouble, diagnose, ends_writes
+from brookmq.store.diagnosis import Diagnosis, Trouble, deletes_data, diagnose, ends_writes
 from brookmq.store.folder import DataFolder, FolderFullError, FolderUnwritableError, trouble_with
 from brookmq.store.machine import State, SupervisionMachine
 from brookmq.store.membership import REPLICAS, read_membership
@@ -48,7 +48,10 @@ _NEEDS_OPERATOR = frozenset({Trouble.PORT_IN_USE, Trouble.SETTINGS_REFUSED})
 
 
 class StoreServer:
-    """``on_ready()`` and ``on_down(diagnosis)`` are called on the loop, also when only the diagnosis changed."""
+    """``on_ready()`` and ``on_down(diagnosis)`` are called on the loop, also when only the diagnosis changed.
+
+    ``on_deleted(line)`` is called when the server says that it deletes a stream by itself, which is worth an alarm.
+    """
 
     def __init__(
         self,
@@ -56,11 +59,13 @@ class StoreServer:
         options: StoreOptions,
         on_ready: Callable[[], None],
         on_down: Callable[[Diagnosis], None],
+        on_deleted: Callable[[str], None] | None = None,
     ) -> None:
         self._folder = folder
         self._options = options
         self._on_ready = on_ready
         self._on_down = on_down
+        self._on_deleted = on_deleted
         self._membership = membership = read_membership(folder)
         self._host = membership.own_host if membership else options.host
         self._port = membership.node.port if membership else options.port
@@ -215,6 +220,10 @@ class StoreServer:
     def _on_line(self, line: str) -> None:
         if ends_writes(line):
             self._apply(machine.WritesEnded(diagnose(line)))
+        if deletes_data(line):
+            log.error("the store deletes a stream that its cluster does not know: %s", line)
+            if self._on_deleted is not None:
+                self._on_deleted(line)
 
     def _on_exit(self, code: int, last_complaint: str) -> None:
         if self._watch_task is not None:
