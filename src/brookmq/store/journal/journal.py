@@ -1,0 +1,163 @@
+"""The journal of a node: its shards, and one way to read them all.
+
+``recovery.open_journal`` makes it. Appending goes through ``shards[shard_of(topic)].add``; what is stored comes back
+through ``on_stored``, in order for each shard. Readers have a cursor for each shard and ask ``look`` at each step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from brookmq.store.errors import StoreError
+from brookmq.store.journal.batch import Batch
+from brookmq.store.journal.limits import ShardLimits
+from brookmq.store.journal.log_appender import LogAppender
+from brookmq.store.journal.reading import ShardReading, Wake
+from brookmq.store.journal.shard import Shard
+from brookmq.store.journal.summarising import Summariser
+
+log = logging.getLogger("brookmq.store")
+
+RETENTION_POLL_S: Final = 5.0  # how long a reader may take what retention removed for still there
+CLOSE_TIME_LIMIT_S: Final = 3.0  # for summaries that only make the next start quicker
+
+DAY_S: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSettings:
+    """What the configuration says about the journal."""
+
+    shards: int = 4  # for a new journal; one that is there has its number already
+    replicas: int = 1
+    max_age_s: float | None = 7 * DAY_S
+    max_bytes: int | None = None  # over all shards
+    cache_bytes_max: int = 64 * 1024 * 1024
+    pending_bytes_max: int = 4 * 1024 * 1024  # of one shard
+    label: bytes = b""  # names the owner to people
+    limits: ShardLimits | None = field(default=None)  # instead of what follows from the above
+
+
+@dataclass(slots=True)
+class OpenShard:
+    """A shard with all that belongs to it."""
+
+    shard: Shard
+    reading: ShardReading
+    summariser: Summariser
+    appender: LogAppender
+
+
+class Journal:
+    """All shards. ``on_stored`` is called with each batch that was stored, before its tickets are settled."""
+
+    def __init__(self) -> None:
+        self.shards: list[Shard] = []
+        self.on_stored: Callable[[Batch], None] = _nobody
+        self._open: list[OpenShard] = []
+        self._readings: list[ShardReading] = []
+        self._poll: asyncio.Task[None] | None = None
+
+    def take(self, opened: OpenShard) -> None:
+        """Adds the next shard; for who opens the journal."""
+        self._open.append(opened)
+        self.shards.append(opened.shard)
+        self._readings.append(opened.reading)
+
+    def start(self) -> None:
+        """All shards are there."""
+        self._poll = asyncio.get_running_loop().create_task(self._follow_retention())
+
+    def shard_of(self, topic: bytes) -> int:
+        """The shard of a topic."""
+        return zlib.crc32(topic) % len(self.shards)
+
+    # Reading
+
+    def look(self, shard: int, offset: int, wanted: frozenset[int] | None) -> Batch | int | None:
+        """The first batch that ends behind an offset and may hold something for these filter ids (None: any); or an
+        offset: nothing wanted below it (``stored``: the reader is at the head); or None: ask ``load`` for it."""
+        return self._readings[shard].look(offset, wanted)
+
+    def load(self, shard: int, offset: int, wanted: frozenset[int] | None, wake: Wake) -> None:
+        """Reads what ``look`` lacks, for as long as it takes, and calls ``wake`` once."""
+        self._readings[shard].load(offset, wanted, wake)
+
+    def first_offset(self, shard: int) -> int:
+        """The oldest offset that is still there; who is below it has lost what is between."""
+        return self._readings[shard].first_offset
+
+    def find_time(self, shard: int, unix_time: float, callback: Callable[[int], None]) -> None:
+        """Calls back with the offset of the first message that was published at this time or later."""
+        self._readings[shard].find_time(unix_time, callback)
+
+    async def scan(self, shard: int, offset: int) -> list[Batch]:
+        """The batches from the one with this offset on, some of them; none at the head. Go on behind the last one."""
+        reading = self._readings[shard]
+        offset = max(offset, reading.first_offset)
+        if offset >= self.shards[shard].stored:
+            return []
+        found: list[Batch] = []
+
+        async def bring() -> None:
+            found[:] = (await reading.seeker.run(offset))[0]
+
+        await reading.persist(bring)
+        return found
+
+    # How it is
+
+    @property
+    def bytes_read(self) -> int:
+        """Of batches and summaries, from the store."""
+        return sum(reading.seeker.lanes.bytes_read for reading in self._readings)
+
+    @property
+    def batches_read(self) -> int:
+        """From the store."""
+        return sum(reading.seeker.batches_read for reading in self._readings)
+
+    @property
+    def batches_lost(self) -> int:
+        """That the store should have and has not."""
+        return sum(reading.batches_lost for reading in self._readings)
+
+    @property
+    def trouble(self) -> str:
+        """Why appends or reads wait, for people; empty when they don't."""
+        for opened in self._open:
+            if trouble := (opened.appender.log.trouble or opened.reading.trouble):
+                return trouble
+        return ""
+
+    async def close(self) -> None:
+        """Writes what makes the next start quick, and leaves; nothing is added any more."""
+        if self._poll is not None:
+            self._poll.cancel()
+            await asyncio.gather(self._poll, return_exceptions=True)
+        try:
+            async with asyncio.timeout(CLOSE_TIME_LIMIT_S):
+                await asyncio.gather(*(opened.summariser.finish() for opened in self._open))
+        except TimeoutError:
+            log.info("the journal was closed without its last summaries: the next start reads more of it")
+        for opened in self._open:
+            await opened.appender.log.leave()
+            await opened.reading.close()
+
+    async def _follow_retention(self) -> None:
+        while True:
+            await asyncio.sleep(RETENTION_POLL_S)
+            for reading in self._readings:
+                try:
+                    await reading.refresh_first()
+                except StoreError as error:
+                    log.debug("how far retention came is not known: %s", error)
+
+
+def _nobody(_: Batch) -> None:
+    """Before somebody listens."""

@@ -1,0 +1,1 @@
+"""The journal: batches, shards, index, reading."""
