@@ -19,7 +19,7 @@ from bench.certificates import temporary_certificates
 from bench.results import RESULTS, Results, this_machine
 from bench.tables import Table, tables
 
-QUICK_DURATION_S, QUICK_WARM_UP_S = 1.0, 0.5
+QUICK_DURATION_S, QUICK_WARM_UP_S, QUICK_SCALE = 1.0, 0.5, 0.01
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,7 +30,14 @@ QUICK_DURATION_S, QUICK_WARM_UP_S = 1.0, 0.5
     "--duration", default=3.0, show_default=True, type=click.FloatRange(0.5), help="Measured seconds of a load."
 )
 @click.option("--warm-up", default=1.0, show_default=True, type=click.FloatRange(0.0), help="Seconds before that.")
-@click.option("--quick", is_flag=True, help="One round of one second: to see that it works, not to quote.")
+@click.option("--quick", is_flag=True, help="One short and small round: to see that it works, not to quote.")
+@click.option(
+    "--scale",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0.0, 1.0, min_open=True),
+    help="Make numbers of stored sessions and messages smaller; such figures are not to be quoted either.",
+)
 @click.option("--pin", is_flag=True, help="The broker on processor 0, the load tool on processor 1: steadier figures.")
 @click.option("--mqtt-version", type=click.Choice(["3.1.1", "5"]), default="3.1.1", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here.")
@@ -38,8 +45,8 @@ QUICK_DURATION_S, QUICK_WARM_UP_S = 1.0, 0.5
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON instead of tables.")
 @click.option("--write-docs", is_flag=True, help="Write docs/performance.md from the stored results, and run nothing.")
 def main(
-    only: str, names: str, rounds: int, duration: float, warm_up: float, quick: bool, pin: bool, mqtt_version: str,
-    output: Path | None, merge: bool, as_json: bool, write_docs: bool,
+    only: str, names: str, rounds: int, duration: float, warm_up: float, quick: bool, scale: float, pin: bool,
+    mqtt_version: str, output: Path | None, merge: bool, as_json: bool, write_docs: bool,
 ) -> None:  # fmt: skip
     """Measure BrookMQ side by side with Mosquitto.
 
@@ -50,15 +57,17 @@ def main(
         documentation.write(Results.load(RESULTS))
         return
     if quick:
-        rounds, duration, warm_up = 1, QUICK_DURATION_S, QUICK_WARM_UP_S
+        rounds, duration, warm_up, scale = 1, QUICK_DURATION_S, QUICK_WARM_UP_S, QUICK_SCALE
+    if merge and scale != 1.0:
+        raise click.BadParameter("smaller sizes do not belong into the results", param_hint="--merge")
     try:
         scenarios = chosen(tuple(part for part in only.split(",") if part))
         brokers = [BROKERS[name] for name in names.split(",")]
         if "mosquitto" in names:
             Mosquitto.install()
         command = shlex.join(["python", "-m", "bench", *sys.argv[1:]])
-        plan = runner.Plan(scenarios, brokers, rounds, duration, warm_up, pin, command, mqtt_version)
-        whole = not only and not quick and len(brokers) == len(BROKERS)
+        plan = runner.Plan(scenarios, brokers, rounds, duration, warm_up, pin, command, mqtt_version, scale)
+        whole = not only and scale == 1.0 and len(brokers) == len(BROKERS)
         results = Results.load(RESULTS) if merge and RESULTS.exists() else Results(this_machine())
         results.tool = runner.self_test(pinned=pin) if not only or not results.tool else results.tool
         with temporary_certificates() as certificates:

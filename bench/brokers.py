@@ -19,7 +19,8 @@ from typing import Final
 
 from bench.certificates import Certificates
 
-READY_TIMEOUT_S: Final = 20.0
+READY_TIMEOUT_S: Final = 60.0
+READY_POLL_S: Final = 0.005
 STOP_TIMEOUT_S: Final = 30.0
 _LOOPBACK: Final = "127.0.0.1"
 
@@ -35,6 +36,24 @@ class Running:
     pid: int
     port: int
     tls_port: int | None
+    http_port: int | None
+    folder: Path
+    """Where the broker keeps its data, if it keeps any."""
+    started_at: float
+    """Monotonic seconds: when its process was started."""
+    ready_at: float
+    """Monotonic seconds: when it was seen to take connections."""
+
+    @property
+    def start_s(self) -> float:
+        return self.ready_at - self.started_at
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    mqtt: int
+    tls: int | None = None
+    http: int | None = None
 
 
 class Broker(ABC):
@@ -47,45 +66,61 @@ class Broker(ABC):
         """What stands in the results; raises BrokerError when the broker is not there."""
 
     @abstractmethod
-    def command(self, folder: Path, certificates: Certificates | None) -> list[str]:
+    def command(self, folder: Path, certificates: Certificates | None, *, durable: bool) -> list[str]:
         """Write what the broker needs into ``folder``, and say how to start it."""
 
     @abstractmethod
-    def ready(self, output: Path, /) -> tuple[int, int | None] | None:
-        """The ports for TCP and TLS once connections are taken; None before."""
+    def ready(self, output: Path, /) -> Ports | None:
+        """The ports once connections are taken; None before."""
 
     @contextmanager
-    def running(self, certificates: Certificates | None = None, cpu: int | None = None) -> Iterator[Running]:
-        """A fresh broker; with ``cpu`` it and everything that it starts stay on that processor."""
+    def running(
+        self,
+        certificates: Certificates | None = None,
+        cpu: int | None = None,
+        *,
+        durable: bool = False,
+        folder: Path | None = None,
+    ) -> Iterator[Running]:
+        """A fresh broker; with ``cpu`` it and everything that it starts stay on that processor.
+
+        ``durable``: what it has acknowledged is to survive a restart. With a ``folder`` it goes on from what is there.
+        """
         with tempfile.TemporaryDirectory(prefix="brookmq-bench-") as name:
-            folder = Path(name)
-            output = folder / "output"
-            command = self.command(folder, certificates)
+            place = folder or Path(name)
+            output = Path(name) / "output"
+            command = self.command(place, certificates, durable=durable)
+            started_at = time.monotonic()
             with output.open("wb") as stream, _on_cpu(cpu):
                 process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
             try:
-                port, tls_port = self._wait_until_ready(process, output)
-                yield Running(process.pid, port, tls_port)
+                ports = self._wait_until_ready(process, output)
+                ready_at = time.monotonic()
+                yield Running(process.pid, ports.mqtt, ports.tls, ports.http, place, started_at, ready_at)
             finally:
                 _stop(process)
 
-    def _wait_until_ready(self, process: subprocess.Popen[bytes], output: Path) -> tuple[int, int | None]:
+    def _wait_until_ready(self, process: subprocess.Popen[bytes], output: Path) -> Ports:
         deadline = time.monotonic() + READY_TIMEOUT_S
         while time.monotonic() < deadline and process.poll() is None:
             ports = self.ready(output)
             if ports is not None:
                 return ports
-            time.sleep(0.02)
+            time.sleep(READY_POLL_S)
         raise BrokerError(f"{self.name} did not start:\n{output.read_text(errors='replace')[-2000:]}")
 
 
 class Mosquitto(Broker):
-    """Debian's package, told to drop nothing and to keep nothing on disk."""
+    """Debian's package, told to drop nothing; on disk it keeps what it has only when asked to.
+
+    Its persistence is a snapshot of everything, written when it is stopped and every ``autosave_interval``: here the
+    default, half an hour. Nothing is synced before an acknowledgement.
+    """
 
     name = "mosquitto"
 
     def __init__(self) -> None:
-        self._ports: tuple[int, int | None] = (0, None)
+        self._ports = Ports(0)
 
     @staticmethod
     def _program() -> str:
@@ -111,16 +146,17 @@ class Mosquitto(Broker):
         found = re.search(r"version (\S+)", text)
         return found.group(1) if found else "unknown"
 
-    def command(self, folder: Path, certificates: Certificates | None) -> list[str]:
+    def command(self, folder: Path, certificates: Certificates | None, *, durable: bool) -> list[str]:
         lines = [
             "allow_anonymous true",
-            "persistence false",
             "log_dest none",
             "set_tcp_nodelay true",
             "max_queued_messages 0",
+            "max_queued_bytes 0",
             "max_inflight_messages 0",
             f"listener {(port := free_port())} {_LOOPBACK}",
         ]
+        lines += ["persistence true", f"persistence_location {folder}/"] if durable else ["persistence false"]
         tls_port = None
         if certificates is not None:
             tls_port = free_port()
@@ -131,18 +167,18 @@ class Mosquitto(Broker):
             ]
         if os.geteuid() == 0:
             lines.append("user root")  # the key file is readable for us alone
-        self._ports = port, tls_port
+        self._ports = Ports(port, tls_port)
         configuration = folder / "mosquitto.conf"
         configuration.write_text("\n".join(lines) + "\n")
         return [self._program(), "-c", str(configuration)]
 
-    def ready(self, _output: Path) -> tuple[int, int | None] | None:
-        answers = all(_accepts(port) for port in self._ports if port is not None)
+    def ready(self, _output: Path) -> Ports | None:
+        answers = all(_accepts(port) for port in (self._ports.mqtt, self._ports.tls) if port is not None)
         return self._ports if answers else None
 
 
 class BrookMQ(Broker):
-    """The node of this checkout, as a user starts it."""
+    """The node of this checkout, as a user starts it: what it acknowledges to kept sessions is synced, always."""
 
     name = "brookmq"
 
@@ -157,7 +193,7 @@ class BrookMQ(Broker):
         result = subprocess.run([self._program(), "--version"], capture_output=True, text=True, check=False)
         return result.stdout.strip().removeprefix("brookmq ") or "unknown"
 
-    def command(self, folder: Path, certificates: Certificates | None) -> list[str]:
+    def command(self, folder: Path, certificates: Certificates | None, *, durable: bool) -> list[str]:
         command = [self._program(), "start", "--data-dir", str(folder / "data"), "--http", f"{_LOOPBACK}:0"]
         if certificates is None:
             return [*command, "--mqtt", f"{_LOOPBACK}:0"]
@@ -169,13 +205,13 @@ class BrookMQ(Broker):
         )
         return [*command, "--config", str(configuration)]
 
-    def ready(self, output: Path) -> tuple[int, int | None] | None:
+    def ready(self, output: Path) -> Ports | None:
         found = re.search(r"^brookmq ready .*$", output.read_text(errors="replace"), re.MULTILINE)
         if found is None:
             return None
         addresses = dict(part.split("=", 1) for part in found.group().split() if "=" in part)
         tls = addresses.get("tls")
-        return _port_of(addresses["mqtt"]), _port_of(tls) if tls else None
+        return Ports(_port_of(addresses["mqtt"]), _port_of(tls) if tls else None, _port_of(addresses["http"]))
 
 
 BROKERS: Final[dict[str, Broker]] = {broker.name: broker for broker in (Mosquitto(), BrookMQ())}

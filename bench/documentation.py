@@ -18,7 +18,8 @@ def section(results: Results) -> str:
     machine = results.machine
     what = ", ".join((machine["processor"], f"{machine['cores']} cores", machine["memory"], machine["system"]))
     made = tables(results)
-    short = [f"{table.title}, {row[0]}" for table in made for row in table.rows if row[-1] == "short"]
+    shorts = (f"{table.title}, {row[0]}" for table in made for row in table.rows if row[-1] == "short")
+    short = list(dict.fromkeys(shorts))  # a scenario of several figures is named once
     parts = [
         f"Machine: {what}, Python {machine['python']}.\n",
         *_origins(list(results.series.values())),

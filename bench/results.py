@@ -13,14 +13,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-RESULTS: Final = Path(__file__).parent / "results" / "side-by-side.json"
+from bench.tool import Report
 
-Report = dict[str, Any]
+RESULTS: Final = Path(__file__).parent / "results" / "side-by-side.json"
 
 _KEPT: Final = (
     "duration_s", "sent", "received", "lost", "duplicates", "messages_per_s", "latency_ms", "connects",
     "connects_failed", "connects_per_s", "connect_latency_ms", "tool_busy", "tool_was_limit", "broker_cpu_s",
     "broker_cpu_us_per_message", "broker_cpu_us_per_connect", "broker_resident_bytes", "broker_bytes_per_connection",
+    "figures",
 )  # fmt: skip
 
 

@@ -5,11 +5,8 @@ A machine drifts (other guests, heat, the kernel's memory); taking turns lets th
 
 from __future__ import annotations
 
-import json
 import os
-import resource
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,11 +15,11 @@ from typing import Final
 from bench.brokers import Broker, BrokerError
 from bench.catalogue import Kind, Scenario
 from bench.certificates import Certificates
-from bench.results import Report, Results, Series
+from bench.results import Results, Series
+from bench.stage import Stage
+from bench.tool import Report, raise_open_file_limit, run_tool
 
-LOAD_TIMEOUT_S: Final = 180.0
 BROKER_CPU: Final = 0
-TOOL_CPU: Final = 1
 QUIET_LOAD_MAX: Final = 0.7
 """Load average above which others take time from the loads; a run of our own before this one counts too."""
 
@@ -39,23 +36,7 @@ class Plan:
     pinned: bool
     command: str
     mqtt_version: str
-
-
-def raise_open_file_limit() -> None:
-    """Ten thousand connections need as many descriptors on both sides; children inherit the limit."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def run_tool(arguments: list[str], *, pinned: bool) -> Report:
-    """One load; BrokerError with the tool's own line when it failed."""
-    pin = ["--cpu", str(TOOL_CPU)] if pinned else []
-    command = [sys.executable, "-m", "brookmq.bench", *pin, *arguments, "--json"]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=LOAD_TIMEOUT_S, check=False)
-    if not result.stdout.startswith("{"):
-        raise BrokerError(f"{' '.join(arguments)}: {result.stderr.strip()[-1000:]}")
-    report: Report = json.loads(result.stdout)
-    return report
+    scale: float = 1.0
 
 
 def self_test(*, pinned: bool) -> list[Report]:
@@ -80,10 +61,10 @@ def run(plan: Plan, results: Results, certificates: Certificates | None, say: Ca
                 continue
             if scenario.needs_tls and certificates is None:
                 continue
-            for broker in plan.brokers:
+            for broker in [broker for broker in plan.brokers if broker.name in scenario.brokers]:
                 title = f"round {number + 1}, {scenario.title}, {broker.name}"
                 try:
-                    report = _load(plan, scenario, broker, certificates)
+                    report = _report(plan, scenario, broker, certificates)
                 except (BrokerError, subprocess.TimeoutExpired) as error:
                     failures.append(f"{title}: {error}")
                     say(f"{title}: failed")
@@ -93,8 +74,15 @@ def run(plan: Plan, results: Results, certificates: Certificates | None, say: Ca
     return failures
 
 
-def _load(plan: Plan, scenario: Scenario, broker: Broker, certificates: Certificates | None) -> Report:
+def _report(plan: Plan, scenario: Scenario, broker: Broker, certificates: Certificates | None) -> Report:
     cpu = BROKER_CPU if plan.pinned and (os.cpu_count() or 1) > 1 else None
+    if scenario.procedure is None:
+        return _load(plan, scenario, broker, certificates, cpu)
+    stage = Stage(broker, plan.duration_s, plan.warm_up_s, plan.pinned, cpu, plan.mqtt_version, plan.scale)
+    return {"figures": {name: round(value, 4) for name, value in scenario.procedure(stage).items()}}
+
+
+def _load(plan: Plan, scenario: Scenario, broker: Broker, certificates: Certificates | None, cpu: int | None) -> Report:
     with broker.running(certificates if scenario.needs_tls else None, cpu) as running:
         port = running.tls_port if scenario.needs_tls else running.port
         if port is None:
@@ -107,6 +95,9 @@ def _load(plan: Plan, scenario: Scenario, broker: Broker, certificates: Certific
 
 
 def _headline(scenario: Scenario, report: Report) -> str:
+    if scenario.kind is Kind.KEPT:
+        shown = {target.figure: target.form for target in scenario.targets}
+        return ", ".join(f"{name} {format(report['figures'][name], form)}" for name, form in shown.items())
     if scenario.kind is Kind.CONNECT:
         return f"{report['connects_per_s']:,.0f} connects/s, {report['broker_cpu_us_per_connect']:.1f} µs each"
     if scenario.kind is Kind.MEMORY:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from bench import catalogue
-from bench.catalogue import SCENARIOS, Kind, Scenario
+from bench.catalogue import SCENARIOS, Kind, Scenario, Target
 from bench.results import Results, Series
 
 OURS, THEIRS = "brookmq", "mosquitto"
@@ -56,6 +56,7 @@ def tables(results: Results) -> list[Table]:
         _connects(results),
         _latencies(results),
         _memory(results),
+        _kept(results),
     ]
     return [table for table in made if table.rows]
 
@@ -168,3 +169,29 @@ def _memory(results: Results) -> Table:
         limit = None if scenario.needs_tls else catalogue.IDLE_BYTES_MAX
         rows.append((scenario.title, number(theirs), number(ours), number(limit), verdict(ours, limit)))
     return Table("Resident memory of idle connections", headers, rows)
+
+
+def _kept(results: Results) -> Table:
+    """Scenarios of several steps: one row for each of their figures."""
+    headers = ("scenario", "figure", "Mosquitto", "BrookMQ", "to reach", "")
+    rows = []
+    for scenario, series in _of_kind(results, Kind.KEPT):
+        for target in scenario.targets:
+            theirs, ours = (series.figure(broker, "figures", target.figure) for broker in (THEIRS, OURS))
+            if target.relative:
+                theirs, ours = None, divided(ours, theirs)
+            rows.append((
+                scenario.title, target.label, number(theirs, target.form), number(ours, target.form),
+                *_target_verdict(target, ours),
+            ))  # fmt: skip
+        rows += [(scenario.title, what, theirs, ours, "", "") for what, theirs, ours in scenario.remarks]
+    return Table("Sessions that outlive their connections", headers, rows)
+
+
+def _target_verdict(target: Target, value: float | None) -> tuple[str, str]:
+    if target.limit is None:
+        return "", ""
+    bound = f"{'≥' if target.at_least else '≤'} {target.limit:,g}"
+    if value is None:
+        return bound, ""
+    return bound, "ok" if (value >= target.limit if target.at_least else value <= target.limit) else "short"

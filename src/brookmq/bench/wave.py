@@ -54,8 +54,8 @@ def run(settings: Settings, names: Names, expected: int, pairs: int, progress: P
         end = time.monotonic_ns()
         returning.check()
         report = returning.report("back", before, end)
-        report.quiet_latency_ms, report.latency_ms = quiet, Percentiles.of(traffic.latencies)
         _finish(traffic, report)
+        report.quiet_latency_ms, report.latency_ms = quiet, Percentiles.of(traffic.latencies)
         returning.leave()
     finally:
         gc.enable()
@@ -78,7 +78,7 @@ def _turn_both(traffic: Engine, wave: Engine, until: int, returning: Return | No
 
 
 def _finish(traffic: Fleet, report: Report) -> None:
-    """What is under way arrives; messages of the traffic that don't are lost, wave or not."""
+    """What became due meanwhile arrives, and counts; messages of the traffic that don't are lost, wave or not."""
     engine = traffic.engine
     engine.hold_back()
     engine.run(nanoseconds_from_now(QUIET_S), lambda: all(flow.outstanding() <= 0 for flow in engine.flows))
