@@ -158,6 +158,11 @@ class History:
         self.events.append(event)
         self.times.append(time.monotonic() - self._begin)
 
+    def clear(self) -> None:
+        """For the next chapter, of other clients."""
+        self.events.clear()
+        self.times = array("d")
+
     def about(self, message: Message | None, client: str = "") -> str:
         """The story of a message, and of a client's connections, for a failure's text."""
 

@@ -178,7 +178,8 @@ def _reception(story: Story, session: Session, at: int, event: Received | Answer
     if isinstance(event, Released):
         session.log.append(event)
     elif isinstance(event, Answered):
-        session.unanswered.pop(event.packet_id).answered = True
+        if event.packet_id in session.unanswered:
+            session.unanswered.pop(event.packet_id).answered = True
     else:
         if event.message not in story.published:
             story.strays.append(event.message)
