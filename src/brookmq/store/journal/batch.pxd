@@ -26,9 +26,6 @@ cdef class Batch:
 cpdef tuple _unique_ids(list groups)
 @cython.locals(content=bytearray, packed=bytes, out=bytearray, flags=cython.int)
 cpdef bytes encode_batch(Batch batch)
-@cython.locals(size=Py_ssize_t, sample=bytes, packed=bytes)
-cdef bytes _compressed(bytearray content)
-cdef bytes _block(bytearray data)
 @cython.locals(out=bytearray, published=list, expiring=list, group=Group, before=Group, flags=cython.int)
 cdef bytearray _encode_content(list groups)
 @cython.locals(

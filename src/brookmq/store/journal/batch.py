@@ -17,10 +17,6 @@ filter ids and the ids. Publisher and filters are left out where they are those 
 
 Rows with raw packets and not columns of messages: storing a run is a copy of its bytes, and reading it for a session is
 one too. Who wants columns (queries over the journal) makes them while reading, where there is time.
-
-The content is compressed where that pays. A byte less saves the store and its client some 3 ns, and compressing costs
-0.6 ns for each byte before: about a fifth has to go. Packets of one topic lose more than that unless random payloads
-are most of them, which a small sample from the middle tells for a tenth of the price.
 """
 
 from __future__ import annotations
@@ -29,18 +25,12 @@ import struct
 import sys
 from array import array
 
-import lz4.block
-
 from brookmq.store.errors import BadRecord
+from brookmq.store.journal.compression import compressed, expanded
 from brookmq.store.journal.fields import FieldReader, put_bytes, put_varint
 from brookmq.store.journal.group import FILTER_ID_BYTES, OVERHEAD_BYTES, Group, topic_of
 
 FORMAT = 1
-COMPRESS_BYTES_MIN = 256  # a single small message has nothing to share
-SAMPLE_BYTES = 2048
-SHRINKS_BY_MIN = 1.25
-ACCELERATION = 4  # of LZ4: twice as quick as its default on these rows, and 5 % larger
-CONTENT_BYTES_MAX = 64 * 1024 * 1024  # of a batch that a reader unpacks: no record of ours is near it
 
 OFFSET_MAX = (1 << 48) - 1  # a position is a shard's number and 48 bits of offset
 
@@ -117,7 +107,7 @@ def _unique_ids(groups: list[Group]) -> tuple[int, ...]:
 def encode_batch(batch: Batch) -> bytes:
     """Its record's body."""
     content = _encode_content(batch.groups)
-    packed = _compressed(content)
+    packed = compressed(content)
     flags = (_EVERYTHING if batch.everything else 0) | (_COMPRESSED if packed else 0)
     out = bytearray((FORMAT, flags))
     put_varint(out, batch.base)
@@ -129,24 +119,6 @@ def encode_batch(batch: Batch) -> bytes:
     else:
         out += content
     return bytes(out)
-
-
-def _compressed(content: bytearray) -> bytes:
-    """The content as an LZ4 block, or b"" when that does not pay."""
-    size = len(content)
-    if size < COMPRESS_BYTES_MIN:
-        return b""
-    if size > 2 * SAMPLE_BYTES:
-        sample = _block(content[size // 2 : size // 2 + SAMPLE_BYTES])
-        if len(sample) * SHRINKS_BY_MIN > SAMPLE_BYTES:
-            return b""
-    packed = _block(content)
-    return packed if len(packed) * SHRINKS_BY_MIN <= size else b""
-
-
-def _block(data: bytearray) -> bytes:
-    packed: bytes = lz4.block.compress(data, mode="fast", acceleration=ACCELERATION, store_size=False)
-    return packed
 
 
 def _encode_content(groups: list[Group]) -> bytearray:
@@ -219,14 +191,7 @@ def _decode(shard: int, sequence: int, body: bytes) -> Batch:
         raise BadRecord(f"offsets from {base} on")
     if flags & _COMPRESSED:
         size = reader.varint()
-        if size > CONTENT_BYTES_MAX:
-            raise BadRecord(f"a content of {size} bytes, at most {CONTENT_BYTES_MAX}")
-        try:
-            reader = FieldReader(lz4.block.decompress(reader.rest(), uncompressed_size=size))
-        except lz4.block.LZ4BlockError as error:
-            raise BadRecord(f"it can't be unpacked: {error}") from None
-        if reader.end != size:
-            raise BadRecord(f"{reader.end} bytes were unpacked instead of {size}")
+        reader = FieldReader(expanded(reader.rest(), size))
     groups: list[Group] = []
     expiring: list[Group] = []
     for _ in range(rows):

@@ -13,7 +13,7 @@ class ShardLimits:
     def __init__(
         self,
         linger_s: float = 0.004,
-        batch_bytes: int = 64 * 1024,
+        batch_bytes: int = 128 * 1024,
         batch_bytes_max: int = 256 * 1024,
         group_bytes_max: int = 7 * 1024 * 1024,
         pending_bytes_max: int = 4 * 1024 * 1024,
