@@ -6,9 +6,9 @@ So every part is covered to within about 512 batches of the head, no append wait
 start has to read no more than those batches again. The part's ids leave memory when its summary is stored.
 
 A reader asks step by step: ``step`` answers for a range of offsets from what is in memory (postings, summaries that
-were read), or says which parts have to be read first. Some ranges have no answer by id and are read whole:
-batches that are being read again after a start, and a range that no summary covers although it should (a hole). Batches
-that were matched for all, because the table of filters was still loading, are in the answer for every id.
+were read), or says what has to be read first. A range that no summary covers although it should (a hole) has no answer
+by id and is read whole. Batches that were matched for all, because the table of filters was still loading, are in the
+answer for every id.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Answer(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """Parts whose summaries at the offset have to be read first."""
+    """Parts whose summaries at the offset have to be read first; none: the newest batches are being read again."""
 
     parts: list[int]
 
@@ -79,7 +79,8 @@ def by_part(wanted: Iterable[int]) -> list[tuple[int, list[int]]]:
     return sorted(parts.items())
 
 
-def _row(batch: Batch) -> Row:
+def row_of(batch: Batch) -> Row:
+    """A batch as the index keeps it."""
     filters = {group.filters for group in batch.groups}  # most groups have the filters of another one
     joined = filters.pop() if len(filters) == 1 else b"".join(filters)
     return Row(batch.base, batch.end, batch.sequence, batch.everything, joined)
@@ -131,20 +132,20 @@ class ShardIndex:
 
     def add(self, batch: Batch) -> None:
         """Takes a batch that was stored, right behind the one before; it waits while older ones are read again."""
-        row = _row(batch)
+        row = row_of(batch)
         if self.settled:
             self._take(row)
             self._since += 1
         else:
             self._waiting.append(row)
 
-    def recover(self, batch: Batch) -> None:
+    def recover(self, row: Row) -> None:
         """At a start: takes a batch that was read again. Parts take only what their own summaries do not cover."""
         number = self._number + len(self._bases)
         for part, end in enumerate(self.covers):
-            if end > batch.base:
+            if end > row.base:
                 self._postings.begin(part, number + 1)
-        self._take(_row(batch))
+        self._take(row)
 
     def settle(self) -> None:
         """All batches without a summary were read again."""
@@ -220,13 +221,13 @@ class ShardIndex:
     def step(self, offset: int, parts: list[tuple[int, list[int]]], stored: int) -> Answer | Missing:
         """What is known about these ids from an offset on, below ``stored``."""
         end = stored
-        known = True
+        known = settled = True
         in_memory: list[int] = []
         summaries: list[tuple[Summary, list[int]]] = []
         missing: list[int] = []
         for part, ids in parts:
             if offset >= self.covers[part]:
-                known = known and self.settled
+                settled = self.settled
                 in_memory += ids
                 continue
             summary = self._summaries.find(self.line(part), offset)
@@ -238,7 +239,7 @@ class ShardIndex:
                     summaries.append((summary, ids))
                 else:
                     known = False
-        if missing:
+        if missing or not settled:
             return Missing(missing)
         if not known:
             return Answer(end, None)

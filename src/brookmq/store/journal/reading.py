@@ -30,6 +30,7 @@ PAUSE_BAD_S: Final = 5.0  # a record that this version can't read: it stays so, 
 
 Wake = Callable[[], None]
 Key = tuple[str, int]  # a kind of flight, and what it brings
+REBUILD: Final[Key] = ("rebuild", 0)
 
 
 class ShardReading:
@@ -109,15 +110,20 @@ class ShardReading:
             if isinstance(stop, Blind):
                 self._load_run(offset, wake)
                 return
-            if isinstance(stop, Missing):
+            if isinstance(stop, Missing) and stop.parts:
                 self._load_summaries(stop.parts, plan.until, wake)
+                return
+            if (waiting := self._flights.get(REBUILD)) is not None:
+                waiting.append(wake)
                 return
         self._loop.call_soon(wake)
 
     def _load_run(self, offset: int, wake: Wake) -> None:
         async def bring() -> None:
             batches, low = await self.seeker.run(offset)
-            if batches[0].base > offset:
+            if not batches:
+                await self.refresh_first()
+            elif batches[0].base > offset:
                 await self._missed(offset, batches[0].base, low)
             for batch in batches:
                 self._cache.put(self._line, batch.base, batch)
@@ -261,6 +267,24 @@ class ShardReading:
             self.seeker.places.put(batch.base, batch.sequence)
         self._stored_count += 1
         self.index.add(batch)
+
+    def rebuild(self, offset: int, head: int, then: Wake) -> None:
+        """At a start: reads again, for the index, what no summary covers. Who wants something by id waits for it."""
+        self.index.settled = False
+
+        async def bring() -> None:
+            nonlocal offset  # where a next attempt goes on
+            while offset < head:
+                rows = await self.seeker.rows(offset)
+                for row in rows:
+                    if row.base < head:
+                        self.index.recover(row)
+                    offset = row.end
+                if not rows:
+                    break
+            self.index.settle()
+
+        self._fly([REBUILD], bring, then)
 
     def find_time(self, unix_time: float, callback: Callable[[int], None]) -> None:
         """Calls back with the offset of the first message that was published at this time or later."""

@@ -177,25 +177,8 @@ class _Opener:
         reading.first_sequence = first_sequence
         summariser = Summariser(self._number, index, appender.append)
         if min(index.covers) < head:
-            index.settled = False
-            reading.spawn(self._rebuild(reading, summariser, max(min(index.covers), first_offset), head))
+            reading.rebuild(max(min(index.covers), first_offset), head, summariser.due)
         return OpenShard(shard, reading, summariser, appender)
-
-    async def _rebuild(self, reading: ShardReading, summariser: Summariser, offset: int, head: int) -> None:
-        """Reads again what no summary covers."""
-        while offset < head:
-            found: list[Batch] = []
-
-            async def bring(offset: int = offset, found: list[Batch] = found) -> None:
-                found[:] = (await reading.seeker.run(offset))[0]
-
-            await reading.persist(bring)
-            for batch in found:
-                if batch.base < head:
-                    reading.index.recover(batch)
-                offset = batch.end
-        reading.index.settle()
-        summariser.due()
 
     async def _tail(self, lanes: Lanes, term: int) -> Tail:
         """The last records, from a replica that has our ownership record."""

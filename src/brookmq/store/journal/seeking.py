@@ -8,20 +8,42 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final, Protocol, TypeVar
 
 from brookmq.store.errors import Ambiguous
 from brookmq.store.journal.batch import Batch, decode_batch
+from brookmq.store.journal.index import Row, row_of
 from brookmq.store.journal.places import Bounds, Places
 from brookmq.store.journal.summary import Summary
 from brookmq.store.reader import Lanes, Record, leader_record
 from brookmq.store.record import HEADER_BYTES, decode_header
 from brookmq.store.streams import look
 
-RUN_RECORDS = 16  # batches in one request: the one that is wanted and what will be wanted next
-RUN_BYTES = 512 * 1024
-SUMMARIES_BYTES = 256 * 1024
-NEAR = 16  # records between two boundaries: read in a row instead of searched
-NEAR_SUMMARIES = 1200  # the same for summaries: two of a part lie some 600 records apart
+RUN_RECORDS: Final = 16  # batches in one request: the one that is wanted and what will be wanted next
+RUN_BYTES: Final = 512 * 1024
+SUMMARIES_BYTES: Final = 256 * 1024
+NEAR: Final = 16  # records between two boundaries: read in a row instead of searched
+NEAR_SUMMARIES: Final = 1200  # the same for summaries: two of a part lie some 600 records apart
+
+
+class Placed(Protocol):
+    """A batch, or what the index keeps of one."""
+
+    @property
+    def base(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def sequence(self) -> int: ...
+
+
+Item = TypeVar("Item", bound=Placed)
+Decode = Callable[[int, int, bytes], Item]  # of a shard, the batch at a sequence
+
+
+def decode_row(shard: int, sequence: int, body: bytes) -> Row:
+    """What the index keeps of a batch, from its record's body."""
+    return row_of(decode_batch(shard, sequence, body))
 
 
 class Seeker:
@@ -39,21 +61,30 @@ class Seeker:
     async def run(self, offset: int) -> tuple[list[Batch], int]:
         """The batches from the one with this offset on, and a sequence at or before its place.
 
-        The first one begins behind the offset when what was there is gone.
+        The first one begins behind the offset when what was there is gone; none comes when all are.
         """
+        return await self._run(offset, decode_batch)
+
+    async def rows(self, offset: int) -> list[Row]:
+        """The same, as the index has them: without unpacking their messages."""
+        return (await self._run(offset, decode_row))[0]
+
+    async def _run(self, offset: int, decode: Decode[Item]) -> tuple[list[Item], int]:
         bounds = self._bounds(offset)
         turn = 0
         while True:
-            near = bounds.high - bounds.low <= NEAR
+            near = bounds.low_offset == offset or bounds.high - bounds.low <= NEAR
             first = bounds.low if near else bounds.guess(offset, turn)
             turn += 1
-            batches = await self._batches(await self._next(first, RUN_RECORDS if near else 1))
+            batches = await self._decoded(await self._next(first, RUN_RECORDS if near else 1), decode)
             for place, batch in enumerate(batches):
                 if batch.end > offset and (batch.base <= offset or place or first <= bounds.low):
                     return batches[place:], bounds.low
             if batches and batches[0].base <= offset:
                 bounds = bounds._replace(low_offset=batches[-1].end, low=batches[-1].sequence + 1)
             elif first <= bounds.low:
+                if (await look(self.lanes.link, self.lanes.stream)).first_sequence > self.last:
+                    return [], bounds.low
                 raise Ambiguous(f"{self.lanes.stream}: offset {offset} is stored and not there yet")
             else:
                 bounds = bounds._replace(high=first, high_offset=batches[0].base if batches else bounds.high_offset)
@@ -82,7 +113,7 @@ class Seeker:
         bounds = self._bounds(offset)
         turn = 0
         while True:
-            near = bounds.high - bounds.low <= NEAR_SUMMARIES
+            near = bounds.low_offset == offset or bounds.high - bounds.low <= NEAR_SUMMARIES
             first = bounds.low if near else bounds.guess(offset, turn)
             turn += 1
             records = await self.lanes.next(first, subject, 64 if near else 1, SUMMARIES_BYTES)
@@ -140,18 +171,21 @@ class Seeker:
         return await self.lanes.next(first, self._subject, count, RUN_BYTES)
 
     async def _batches(self, records: list[Record]) -> list[Batch]:
-        batches: list[Batch] = []
+        return await self._decoded(records, decode_batch)
+
+    async def _decoded(self, records: list[Record], decode: Decode[Item]) -> list[Item]:
+        items: list[Item] = []
         for sequence, record in records:
-            if batches:
-                await asyncio.sleep(0)  # a batch takes a fraction of a millisecond to unpack, and others wait
+            if items:
+                await asyncio.sleep(0)  # a batch takes some milliseconds to unpack, and others wait
             decode_header(record, sequence)
-            batch = decode_batch(self.number, sequence, record[HEADER_BYTES:])
-            self.places.put(batch.base, sequence)
-            batches.append(batch)
-        if batches:
-            self.places.put(batches[-1].end, batches[-1].sequence + 1)
-        self.batches_read += len(batches)
-        return batches
+            item = decode(self.number, sequence, record[HEADER_BYTES:])
+            self.places.put(item.base, sequence)
+            items.append(item)
+        if items:
+            self.places.put(items[-1].end, items[-1].sequence + 1)
+        self.batches_read += len(items)
+        return items
 
     def _summary(self, sequence: int, record: bytes) -> Summary:
         decode_header(record, sequence)

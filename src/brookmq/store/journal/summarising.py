@@ -36,9 +36,11 @@ class Summariser:
         self._done: asyncio.Event | None = None  # somebody waits for the one that is under way
         self._failed = False
 
-    def due(self, *, at_once: bool = False) -> bool:
-        """Writes a summary if it is time; says whether one went out."""
-        draft = self._index.draft(at_once=at_once)
+    def due(self) -> None:
+        """Writes a summary if it is time."""
+        self._write(self._index.draft())
+
+    def _write(self, draft: Draft | None) -> bool:
         if draft is None:
             return False
         if faults.armed:
@@ -57,7 +59,7 @@ class Summariser:
             return
         while not self._failed:
             self._done = asyncio.Event()
-            if not self.due(at_once=True) and not self._index.writing:
+            if not self._write(self._index.draft(at_once=True)) and not self._index.writing:
                 return
             await self._done.wait()
 
