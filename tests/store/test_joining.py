@@ -56,7 +56,7 @@ class TestInit:
 
     def test_a_second_one_is_refused(self, tmp_path: Path) -> None:
         found(tmp_path)
-        with pytest.raises(OperationError, match="is already the core a@10.0.0.1 of the cluster fleet"):
+        with pytest.raises(OperationError, match=r"is already the core a@10.0.0.1 of the cluster fleet"):
             init_cluster(tmp_path / "a", "other", NAMES[0], CORES)
 
     def test_one_that_was_killed_before_its_end_can_be_repeated(self, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ class TestInit:
         assert read_secret(secret_path(tmp_path / "a")).identity == membership.identity
 
     def test_a_node_that_is_none_of_the_cores(self, tmp_path: Path) -> None:
-        with pytest.raises(OperationError, match="d@h is none of the cluster's cores, which are a@10.0.0.1, b@"):
+        with pytest.raises(OperationError, match=r"d@h is none of the cluster's cores, which are a@10.0.0.1, b@"):
             init_cluster(tmp_path / "a", "fleet", "d@h", CORES)
         assert not secret_path(tmp_path / "a").exists()
 
@@ -117,7 +117,7 @@ class TestJoin:
         secret = read_secret(secret_path(tmp_path / "a"))
         join_cluster(tmp_path / "b", secret, NAMES[1])
         for other, name in ((secret, NAMES[2]), (make_secret("fleet", CORES), NAMES[1])):
-            with pytest.raises(OperationError, match="is already the core b@10.0.0.2 of the cluster fleet"):
+            with pytest.raises(OperationError, match=r"is already the core b@10.0.0.2 of the cluster fleet"):
                 join_cluster(tmp_path / "b", other, name)
 
     def test_a_membership_of_a_newer_format(self, tmp_path: Path) -> None:

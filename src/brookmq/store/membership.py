@@ -86,7 +86,8 @@ class Membership:
             advertise=self.node.route,
             client_advertise=self.node.store,
             credentials=Credentials(ROUTE_USER, self.route_password),
-            # This core too: the number of routes is the number of cores that a new cluster waits for.
+            # This core too: the number of routes is the number of stores that have to be there before empty ones elect
+            # a leader. With one fewer, two that lost their disks would begin anew, and the third's data be deleted.
             routes=tuple(core.route for core in self.cores),
             tls=self.tls_files,
         )

@@ -268,7 +268,7 @@ class StoreServer:
         cores = ", ".join(core.store for core in self._membership.cores)
         return (
             f"the store waits for others of the cluster {self._membership.cluster}: "
-            f"{self._membership.majority} of {cores} have to be there"
+            f"{self._membership.majority} of {cores} have to be there, and all of them at the first start"
         )
 
     def _address(self, port: int) -> str:
