@@ -12,7 +12,7 @@ import pytest
 
 from brookmq.base import faults
 from brookmq.base.errors import OperationError
-from brookmq.base.faults import BREAKS, ENVIRONMENT, POINTS, Ledger, Victim
+from brookmq.base.faults import BOUNDS, BREAKS, ENVIRONMENT, POINTS, Ledger, Victim
 
 HITTING = """
 from brookmq.base import faults
@@ -120,6 +120,15 @@ def test_breaks_are_seen(path: Path) -> None:
     assert run(path, program).stdout.strip() == "['dedup_off']"
 
 
+def test_bounds_are_lowered_where_the_ledger_says_so(path: Path) -> None:
+    program = 'from brookmq.base import faults\nprint(faults.bound("table.tail_records", 8192))'
+    assert faults.bound("table.tail_records", 8192) == 8192
+    Ledger.create(path)
+    assert run(path, program).stdout.strip() == "8192"
+    Ledger.create(path, bounds={"table.tail_records": 50})
+    assert run(path, program).stdout.strip() == "50"
+
+
 def test_a_path_that_is_no_ledger_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(b"short")
     for path in (tmp_path / "none", tmp_path / "other"):
@@ -129,6 +138,6 @@ def test_a_path_that_is_no_ledger_is_said_at_once(tmp_path: Path) -> None:
 
 
 def test_every_point_and_break_says_what_it_is() -> None:
-    assert all(text.endswith(".") for text in (*POINTS.values(), *BREAKS.values()))
+    assert all(text.endswith(".") for text in (*POINTS.values(), *BREAKS.values(), *BOUNDS.values()))
     assert len(POINTS) == 13
     assert len(BREAKS) == 4

@@ -10,7 +10,8 @@ kill the store") while the node runs.
 
 The ledger has *breaks* too: ways to make a node wrong on purpose, so that a test can show that it would notice. A break
 is in the production code as well (``if faults.armed and faults.broken("dedup_off")``), since what a checker has to
-catch is the real code with one rule missing.
+catch is the real code with one rule missing. And it can lower *bounds*, so that what happens once an hour happens in a
+test of a minute.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import mmap
 import os
 import signal
 import struct
+from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Final
@@ -51,6 +53,10 @@ BREAKS: Final[dict[str, str]] = {
     "batches_swapped": "Two batches of a shard are appended in the wrong order.",
 }
 
+BOUNDS: Final[dict[str, str]] = {
+    "table.tail_records": "Records of a table's log that no snapshot covers, before snapshots are written.",
+}
+
 
 class Victim(IntEnum):
     """Who dies at a point."""
@@ -63,7 +69,9 @@ class Victim(IntEnum):
 _ROW: Final = struct.Struct("<QQQQ")  # hits, the hit at which somebody dies (0: none), who, how often that happened
 _HITS, _AT, _WHO, _FIRED = range(0, _ROW.size, 8)
 _NUMBER: Final = struct.Struct("<Q")
-_SIZE: Final = _ROW.size * len(POINTS) + len(BREAKS)
+_BOUNDS_AT: Final = _ROW.size * len(POINTS)
+_BREAKS_AT: Final = _BOUNDS_AT + 8 * len(BOUNDS)
+_SIZE: Final = _BREAKS_AT + len(BREAKS)
 _STORE_PROGRAM: Final = "nats-server"
 
 
@@ -77,13 +85,16 @@ class Ledger:
         except (OSError, ValueError) as error:
             raise OperationError(f"{ENVIRONMENT}: {path} is no ledger of fault points: {error}") from None
         self._rows = {name: _ROW.size * place for place, name in enumerate(POINTS)}
-        self._breaks = {name: _ROW.size * len(POINTS) + place for place, name in enumerate(BREAKS)}
+        self._bounds = {name: _BOUNDS_AT + 8 * place for place, name in enumerate(BOUNDS)}
+        self._breaks = {name: _BREAKS_AT + place for place, name in enumerate(BREAKS)}
 
     @classmethod
-    def create(cls, path: Path, *breaks: str) -> Ledger:
+    def create(cls, path: Path, *breaks: str, bounds: Mapping[str, int] | None = None) -> Ledger:
         """A new ledger, without orders; for the test."""
         path.write_bytes(bytes(_SIZE))
         made = cls(path)
+        for name, value in (bounds or {}).items():
+            made._put(made._bounds[name], value)
         for name in breaks:
             made._map[made._breaks[name]] = 1
         return made
@@ -138,6 +149,9 @@ class Ledger:
     def broken(self, name: str) -> bool:
         return bool(self._map[self._breaks[name]])
 
+    def bound(self, name: str, normal: int) -> int:
+        return self._get(self._bounds[name]) or normal
+
     def _get(self, place: int) -> int:
         number: int = _NUMBER.unpack_from(self._map, place)[0]
         return number
@@ -169,3 +183,8 @@ def hit(point: str) -> None:
 def broken(name: str) -> bool:
     """Whether the node is to be wrong in this way. Ask ``armed`` before."""
     return _ledger is not None and _ledger.broken(name)
+
+
+def bound(name: str, normal: int) -> int:
+    """A bound, which is the normal one unless a test has lowered it; for defaults, asked once."""
+    return normal if _ledger is None else _ledger.bound(name, normal)

@@ -22,6 +22,7 @@ from tests.harness.node import Node, NotReadyError
 
 STARTS_MAX = 10  # of a node that is killed while it starts
 LOOK_SECONDS = 0.005
+BOUNDS = {"table.tail_records": 150}  # so that snapshots are written every few seconds
 STORE_PROGRAM = "nats-server"
 
 
@@ -46,7 +47,7 @@ class Stage:
         self.folder = folder
         self.config = config
         self.history = History()
-        self.ledger = Ledger.create(folder / "faults", *breaks)
+        self.ledger = Ledger.create(folder / "faults", *breaks, bounds=BOUNDS)
         self.life = 0
         self.kills = 0
         self.failures: list[str] = []  # of clients: a malformed packet, a bug in a test
