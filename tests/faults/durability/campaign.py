@@ -74,10 +74,9 @@ class Campaign:
 
     async def begin(self) -> None:
         """All are subscribed before the first message is sent."""
-        await self.stage.until_up()
         for subscriber in self.subscribers:
             self._spawn(subscriber)
-        await self._until(lambda: all(each.subscribed.is_set() for each in self.subscribers), "all are subscribed")
+        await self.until(lambda: all(each.subscribed.is_set() for each in self.subscribers), "all are subscribed")
         for peer in (*self.publishers, *self.testators):
             self._spawn(peer)
         await self.flow()
@@ -100,7 +99,7 @@ class Campaign:
         if point in AT_START:
             stage.kill(Victim.NODE)
         try:
-            await self._until(lambda: stage.ledger.fired()[point] > before, "", POINT_SECONDS_MAX)
+            await self.until(lambda: stage.ledger.fired()[point] > before, "", POINT_SECONDS_MAX)
             stage.kills += 1
         except AssertionError:
             self.missed.append(point)
@@ -110,27 +109,27 @@ class Campaign:
     async def flow(self) -> None:
         """Until each publisher has an acknowledgement of a message that it sent from now on, or was sending."""
         before = [publisher.settled for publisher in self.publishers]
-        await self._until(
+        await self.until(
             lambda: all(now.settled > was for now, was in zip(self.publishers, before, strict=True)),
             "every publisher gets acknowledgements",
             FLOW_SECONDS_MAX,
         )
 
-    async def finish(self) -> list[Violation]:
-        """Stop publishing, let all drain, and judge."""
+    async def finish(self, patience: float = DRAIN_SECONDS_MAX / 6) -> list[Violation]:
+        """Stop publishing, let all drain, and judge; what is owed and does not come for so long won't come."""
         staying: list[Peer] = [*self.publishers, *self.subscribers]
         for peer in self._tasks:
             peer.finish.set()
-        await self._until(lambda: all(each.idle for each in self.publishers), "nothing is under way", DRAIN_SECONDS_MAX)
-        await self._until(
+        await self.until(lambda: all(each.idle for each in self.publishers), "nothing is under way", DRAIN_SECONDS_MAX)
+        await self.until(
             lambda: all(self._tasks[each].done() for each in self.testators), "no will is left", DRAIN_SECONDS_MAX
         )
-        await self._until(lambda: all(each.connected for each in staying), "all are connected", DRAIN_SECONDS_MAX)
+        await self.until(lambda: all(each.connected for each in staying), "all are connected", DRAIN_SECONDS_MAX)
         for publisher in self.publishers:  # behind everything else: what comes after these was not late, it was wrong
             for topic in publisher.topics:
                 publisher.publish(topic)
-        await self._until(lambda: all(each.idle for each in self.publishers), "the last ones", DRAIN_SECONDS_MAX)
-        await self._drain()
+        await self.until(lambda: all(each.idle for each in self.publishers), "the last ones", DRAIN_SECONDS_MAX)
+        await self._drain(patience)
         topics = [topic.name for publisher in self.publishers for topic in publisher.topics if topic.retain]
         await RetainedReader(self.stage, f"{self.name}-reader", topics).read()
         await self.end()
@@ -144,10 +143,10 @@ class Campaign:
         for peer in self._tasks:
             peer.drop()
 
-    async def _drain(self) -> None:
+    async def _drain(self, patience: float) -> None:
         """Until nothing is owed, or nothing comes any more."""
         quiet_since, before = time.monotonic(), 0
-        while time.monotonic() - quiet_since < DRAIN_SECONDS_MAX / 6:
+        while time.monotonic() - quiet_since < patience:
             events = self.stage.history.events
             if len(events) == before:
                 if not owed(read(events)):
@@ -169,12 +168,11 @@ class Campaign:
             f"{'; not reached: ' + ', '.join(self.missed) if self.missed else ''}\n{points}"
         )
 
-    # helpers
-
     def _spawn(self, peer: Peer) -> None:
         self._tasks[peer] = asyncio.create_task(peer.run())
 
-    async def _until(self, condition: Callable[[], bool], what: str, seconds: float = FLOW_SECONDS_MAX) -> None:
+    async def until(self, condition: Callable[[], bool], what: str, seconds: float = FLOW_SECONDS_MAX) -> None:
+        """Wait; a client or a node that failed ends it."""
         end = time.monotonic() + seconds
         while not condition():
             self.stage.check()

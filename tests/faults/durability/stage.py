@@ -27,9 +27,11 @@ STORE_PROGRAM = "nats-server"
 
 
 @asynccontextmanager
-async def staged(folder: Path, config: str = "", *, breaks: tuple[str, ...] = ()) -> AsyncIterator[Stage]:
-    """A node that lives until the end of the test, again and again."""
-    stage = Stage(folder, config, breaks=breaks)
+async def staged(
+    folder: Path, config: str = "", *, breaks: tuple[str, ...] = (), data: Path | None = None
+) -> AsyncIterator[Stage]:
+    """A node that lives until the end of the test, again and again; ``data``: a folder elsewhere."""
+    stage = Stage(folder, config, breaks=breaks, data=data)
     try:
         await stage.open()
         yield stage
@@ -42,9 +44,12 @@ async def staged(folder: Path, config: str = "", *, breaks: tuple[str, ...] = ()
 class Stage:
     """``Ground`` for the clients, and the lives of a node on one folder."""
 
-    def __init__(self, folder: Path, config: str = "", *, breaks: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, folder: Path, config: str = "", *, breaks: tuple[str, ...] = (), data: Path | None = None
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
+        self.data = data or folder / "data"
         self.config = config
         self.history = History()
         self.ledger = Ledger.create(folder / "faults", *breaks, bounds=BOUNDS)
@@ -91,8 +96,9 @@ class Stage:
             await asyncio.to_thread(self.node.kill)
         self.ledger.close()
 
-    async def until_up(self) -> None:
-        await self._up.wait()
+    @property
+    def up(self) -> bool:
+        return self._up.is_set()
 
     async def _stop_keeping(self) -> None:
         if self._keeper is not None:
@@ -117,7 +123,7 @@ class Stage:
         return Node(
             self.folder / f"life{self.life}",
             self.config,
-            arguments=("--data-dir", str(self.folder / "data")),
+            arguments=("--data-dir", str(self.data)),
             environment={ENVIRONMENT: str(self.folder / "faults")},
         )
 

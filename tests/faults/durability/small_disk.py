@@ -1,0 +1,68 @@
+"""Run as a program on a small disk: publishers and subscribers go on through the end of the disk.
+
+`python -m tests.faults.durability.small_disk DISK LOGS`, where DISK is a disk of some 96 MB. Prints what it saw; a
+failed assertion is its exit code. What a node does about its store then, and how soon, is tested elsewhere; this is
+about the messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+
+import uvloop
+
+from brookmq.base.faults import Victim
+from tests.faults.durability.campaign import Campaign, new_seed, verdict
+from tests.faults.durability.history import Settled
+from tests.faults.durability.stage import Stage, staged
+
+CONFIG = '[store]\nwait = "2s"\n'
+REFUSED_MIN = 5
+FULL_SECONDS_MAX = 60.0
+
+
+def fill(filler: Path) -> None:
+    """Take all the room that is left."""
+    found = os.statvfs(filler.parent)
+    filler.write_bytes(bytes(found.f_bavail * found.f_frsize))
+
+
+def refused(stage: Stage) -> int:
+    return sum(isinstance(event, Settled) and not event.accepted for event in stage.history.events)
+
+
+async def until_refused(campaign: Campaign, filler: Path) -> None:
+    """MQTT 5 publishers are told that nothing can be stored (0x97)."""
+    before = refused(campaign.stage)
+    await asyncio.to_thread(fill, filler)
+    await campaign.until(
+        lambda: refused(campaign.stage) - before >= REFUSED_MIN, "publishers are refused", FULL_SECONDS_MAX
+    )
+
+
+async def main(disk: Path, logs: Path) -> None:
+    seed, begin, filler = new_seed(), time.monotonic(), disk / "filler"
+    async with staged(logs, CONFIG, data=disk / "data") as stage, Campaign(stage, "run", seed) as campaign:
+        await campaign.flow()
+        await until_refused(campaign, filler)
+        await asyncio.to_thread(filler.unlink)
+        await campaign.flow()
+
+        await until_refused(campaign, filler)
+        stage.kill(Victim.BOTH)  # and it comes back on a disk that is still full
+        lives = stage.life
+        await campaign.until(lambda: stage.life > lives and stage.up, "the next life")
+        await asyncio.to_thread(filler.unlink)
+        await campaign.flow()
+
+        violations = await campaign.finish()
+        print(campaign.report(seed, begin), f"\n{refused(stage)} refused")
+        assert not violations, verdict(stage, violations)
+
+
+if __name__ == "__main__":
+    uvloop.run(main(Path(sys.argv[1]), Path(sys.argv[2])))
