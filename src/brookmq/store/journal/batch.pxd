@@ -28,9 +28,13 @@ cpdef tuple _unique_ids(list groups)
 cpdef bytes encode_batch(Batch batch)
 @cython.locals(out=bytearray, published=list, expiring=list, group=Group, before=Group, flags=cython.int)
 cdef bytearray _encode_content(list groups)
+@cython.locals(reader=FieldReader, flags=cython.int, batch_flags=cython.int, base=int64_t, count=int64_t, rows=int64_t)
+cdef tuple _decode_filters(bytes body)
+@cython.locals(reader=FieldReader, flags=cython.int, base=int64_t, count=int64_t, rows=int64_t, size=int64_t)
+cdef tuple _decode_head(bytes body)
 @cython.locals(
-    reader=FieldReader, flags=cython.int, base=int64_t, count=int64_t, rows=int64_t, size=int64_t, groups=list,
-    expiring=list, group=Group, batch=Batch,
+    reader=FieldReader, flags=cython.int, base=int64_t, count=int64_t, rows=int64_t, groups=list, expiring=list,
+    group=Group, batch=Batch,
 )
 cdef Batch _decode(int shard, long long sequence, bytes body)
 @cython.locals(

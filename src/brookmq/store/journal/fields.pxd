@@ -18,5 +18,6 @@ cdef class FieldReader:
     cpdef int64_t varint(self) except -1
     @cython.locals(position=Py_ssize_t)
     cpdef bytes take(self, int64_t size)
+    cpdef int skip(self, int64_t size) except -1
     cpdef bytes sized(self)
     cpdef bytes rest(self)

@@ -65,6 +65,12 @@ class FieldReader:
         self.position = position + size
         return self.data[position : position + size]
 
+    def skip(self, size: int) -> None:
+        """Passes over the next ``size`` bytes."""
+        if not 0 <= size <= self.end - self.position:
+            raise BadRecord(f"{self.end - self.position} of {size} bytes")
+        self.position += size
+
     def sized(self) -> bytes:
         """Bytes with their length in front."""
         return self.take(self.varint())

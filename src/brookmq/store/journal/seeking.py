@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
 from brookmq.store.errors import Ambiguous
-from brookmq.store.journal.batch import Batch, decode_batch
-from brookmq.store.journal.index import Row, row_of
+from brookmq.store.journal.batch import Batch, decode_batch, decode_filters
+from brookmq.store.journal.index import Row
 from brookmq.store.journal.places import Bounds, Places
 from brookmq.store.journal.summary import Summary
 from brookmq.store.reader import Lanes, Record, leader_record
@@ -43,7 +43,8 @@ Decode = Callable[[int, int, bytes], Item]  # of a shard, the batch at a sequenc
 
 def decode_row(shard: int, sequence: int, body: bytes) -> Row:
     """What the index keeps of a batch, from its record's body."""
-    return row_of(decode_batch(shard, sequence, body))
+    base, end, everything, filters = decode_filters(shard, sequence, body)
+    return Row(base, end, sequence, everything, filters)
 
 
 class Seeker:
