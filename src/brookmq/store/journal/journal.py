@@ -20,10 +20,12 @@ from brookmq.store.journal.log_appender import LogAppender
 from brookmq.store.journal.reading import ShardReading, Wake
 from brookmq.store.journal.shard import Shard
 from brookmq.store.journal.summarising import Summariser
+from brookmq.store.journal.tail import write_mark
 
 log = logging.getLogger("brookmq.store")
 
 RETENTION_POLL_S: Final = 5.0  # how long a reader may take what retention removed for still there
+MARK_EVERY_S: Final = 3600.0
 CLOSE_TIME_LIMIT_S: Final = 3.0  # for summaries that only make the next start quicker
 
 DAY_S: Final = 86_400.0
@@ -51,6 +53,7 @@ class OpenShard:
     reading: ShardReading
     summariser: Summariser
     appender: LogAppender
+    marked: int = -1  # ``stored`` when the stream's mark was written
 
 
 class Journal:
@@ -61,7 +64,7 @@ class Journal:
         self.on_stored: Callable[[Batch], None] = _nobody
         self._open: list[OpenShard] = []
         self._readings: list[ShardReading] = []
-        self._poll: asyncio.Task[None] | None = None
+        self._tending: asyncio.Task[None] | None = None
 
     def take(self, opened: OpenShard) -> None:
         """Adds the next shard; for who opens the journal."""
@@ -71,7 +74,7 @@ class Journal:
 
     def start(self) -> None:
         """All shards are there."""
-        self._poll = asyncio.get_running_loop().create_task(self._follow_retention())
+        self._tending = asyncio.get_running_loop().create_task(self._tend())
 
     def shard_of(self, topic: bytes) -> int:
         """The shard of a topic."""
@@ -131,32 +134,52 @@ class Journal:
     def trouble(self) -> str:
         """Why appends or reads wait, for people; empty when they don't."""
         for opened in self._open:
+            if opened.shard.failed is not None:
+                return f"shard {opened.shard.number} takes no messages: {opened.shard.failed}"
             if trouble := (opened.appender.log.trouble or opened.reading.trouble):
                 return trouble
         return ""
 
     async def close(self) -> None:
         """Writes what makes the next start quick, and leaves; nothing is added any more."""
-        if self._poll is not None:
-            self._poll.cancel()
-            await asyncio.gather(self._poll, return_exceptions=True)
         try:
             async with asyncio.timeout(CLOSE_TIME_LIMIT_S):
                 await asyncio.gather(*(opened.summariser.finish() for opened in self._open))
-        except TimeoutError:
-            log.info("the journal was closed without its last summaries: the next start reads more of it")
+                await self._write_marks()
+        except (StoreError, TimeoutError) as error:
+            log.info("the journal was closed without its last summaries, the next start reads more of it: %r", error)
+        await self.abandon()
+
+    async def abandon(self) -> None:
+        """Leaves at once."""
+        if self._tending is not None:
+            self._tending.cancel()
+            await asyncio.gather(self._tending, return_exceptions=True)
         for opened in self._open:
             await opened.appender.log.leave()
             await opened.reading.close()
 
-    async def _follow_retention(self) -> None:
+    async def _tend(self) -> None:
+        """Looks how far retention has come, and moves the marks now and then."""
+        loop = asyncio.get_running_loop()
+        marks_due = loop.time() + MARK_EVERY_S
         while True:
             await asyncio.sleep(RETENTION_POLL_S)
-            for reading in self._readings:
-                try:
+            try:
+                for reading in self._readings:
                     await reading.refresh_first()
-                except StoreError as error:
-                    log.debug("how far retention came is not known: %s", error)
+                if loop.time() >= marks_due:
+                    await self._write_marks()
+                    marks_due = loop.time() + MARK_EVERY_S
+            except StoreError as error:
+                log.debug("how far retention came is not known: %s", error)
+
+    async def _write_marks(self) -> None:
+        for opened in self._open:
+            seeker = opened.reading.seeker
+            if opened.shard.stored != opened.marked:
+                stored, opened.marked = opened.shard.stored, opened.shard.stored
+                await write_mark(seeker.lanes.link, seeker.lanes.stream, stored, seeker.last + 1)
 
 
 def _nobody(_: Batch) -> None:

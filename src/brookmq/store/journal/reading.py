@@ -36,9 +36,17 @@ REBUILD: Final[Key] = ("rebuild", 0)
 class ShardReading:
     """What readers see of one shard. ``first_offset``: the oldest offset that is still there."""
 
-    def __init__(self, shard: Shard, index: ShardIndex, seeker: Seeker, cache: Cache[Batch], first_offset: int) -> None:
+    def __init__(
+        self,
+        shard: Shard,
+        index: ShardIndex,
+        seeker: Seeker,
+        cache: Cache[Batch],
+        first_offset: int,
+        first_sequence: int,
+    ) -> None:
         self.first_offset = first_offset
-        self.first_sequence = 0  # where the stream began when ``first_offset`` was found
+        self.first_sequence = first_sequence  # where the stream began when ``first_offset`` was found
         self.trouble = ""  # why nothing could be read last time; empty when it could
         self.batches_lost = 0  # gone from the middle of the stream
         self.index = index

@@ -1,15 +1,10 @@
 """Opening the journal: its streams declared, its shards seized, and where each one stands found out.
 
-After a shard is seized nobody else appends to it, so one look at the last record of each of its subjects tells all: the
-last batch has the head, the last summary of each part how far the index reaches. Both come in one answer together with
-our own ownership record, which proves that the replica that answered has everything before it.
+What no summary covers is read again in the background, some hundred batches at most. Meanwhile everything works but
+finding by filter id in those batches, which waits for it; so the time that a start takes does not depend on it.
 
-What no summary covers is read again in the background, some hundred batches at most; until then readers read such
-batches whole, so the time that a start takes does not depend on it.
-
-A journal whose records have all aged away still must not give an offset twice: cursors of sessions name them. So the
-stream's metadata has a *mark*, an offset with its sequence, and the head is then set behind what could have been
-appended since.
+A shard whose log ended (a refusal, another owner) is seized again, and what was stored without an answer is told
+to receivers as if the answer had come: its publishers were told that it is not known to be stored, so they repeat it.
 """
 
 from __future__ import annotations
@@ -17,13 +12,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Final
 
 from brookmq.base import faults
 from brookmq.base.errors import InvariantError
-from brookmq.store.errors import Ambiguous
-from brookmq.store.journal.batch import Batch, decode_batch
+from brookmq.store.errors import StoreError
+from brookmq.store.journal.batch import Batch
 from brookmq.store.journal.cache import Cache
 from brookmq.store.journal.index import Hole, ShardIndex
 from brookmq.store.journal.journal import Journal, JournalSettings, OpenShard
@@ -34,56 +29,34 @@ from brookmq.store.journal.reading import ShardReading
 from brookmq.store.journal.seeking import Seeker, batches_subject, stream_name, summaries_subject
 from brookmq.store.journal.shard import Shard
 from brookmq.store.journal.summarising import Summariser
-from brookmq.store.journal.summary import SUMMARY, Summary
+from brookmq.store.journal.summary import Summary
+from brookmq.store.journal.tail import Tail, read_tail, write_mark
 from brookmq.store.link import Link
 from brookmq.store.log import AppendLog, ownership_subject
-from brookmq.store.reader import STALE_PAUSE_S, Lanes
-from brookmq.store.record import DATA, HEADER_BYTES, OWNERSHIP, decode_header
+from brookmq.store.reader import Lanes
 from brookmq.store.streams import Stream, declare
 
 log = logging.getLogger("brookmq.store")
 
-MESSAGES_PER_RECORD_MAX: Final = 65_536  # a batch has 256 KiB, or is one run of at most 500 messages
-TAIL_TIME_LIMIT_S: Final = 10.0  # longer than an election
-MARK: Final = "brookmq.mark"
-
-
-@dataclass(slots=True)
-class Tail:
-    """The end of a shard, as its store has it."""
-
-    head: int = 0
-    last: int = 0  # sequence of the last batch
-    summaries: list[Summary] = field(default_factory=list)  # the last one of each part that has any
+REGAIN_PAUSE_S: Final = 1.0  # two nodes that fight for a shard by mistake do it once a second
 
 
 async def open_journal(link: Link, settings: JournalSettings) -> Journal:
     """Opens the journal, or makes a new one. Raises ``StoreError``; try again then."""
     count = await shard_count(link, settings.shards)
     journal = Journal()
-    opened: list[OpenShard] = []
     batches: Cache[Batch] = Cache(settings.cache_bytes_max // 2, count)
     summaries: Cache[Summary | Hole] = Cache(settings.cache_bytes_max // 4, count * PARTS)
-    limits = settings.limits or ShardLimits(
-        pending_bytes_max=settings.pending_bytes_max, recent_bytes_max=settings.cache_bytes_max // 4 // count
-    )
-
-    async def one(number: int) -> OpenShard:
-        opener = _Opener(link, number, count, settings, journal)
-        shard = await opener.open(limits, batches, summaries)
-        opened.append(shard)
-        return shard
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(number)) for number in range(count)]
-    except ExceptionGroup as failures:
-        for each in opened:
-            await each.appender.log.leave()
-            await each.reading.close()
-        raise failures.exceptions[0] from None
-    for task in tasks:
-        journal.take(task.result())
+    openers = [_Opener(link, number, count, settings, journal) for number in range(count)]
+    outcomes = await asyncio.gather(*(one.open(batches, summaries) for one in openers), return_exceptions=True)
+    failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            continue
+        journal.take(outcome)
+    if failures:
+        await journal.abandon()
+        raise failures[0]
     journal.start()
     return journal
 
@@ -91,12 +64,10 @@ async def open_journal(link: Link, settings: JournalSettings) -> Journal:
 async def shard_count(link: Link, wanted: int) -> int:
     """How many shards there are, or will be in a new journal: a topic never changes its shard."""
     names: set[str] = set()
-    total = 1
-    while len(names) < total:
+    while True:
         answer = await link.api("STREAM.NAMES", {"offset": len(names)})
-        total = int(answer["total"])
         names.update(answer["streams"] or [])
-        if not answer["streams"]:
+        if not answer["streams"] or len(names) >= int(answer["total"]):
             break
     there = 0
     while stream_name(there) in names:
@@ -107,13 +78,16 @@ async def shard_count(link: Link, wanted: int) -> int:
 
 
 class _Opener:
-    """Opens one shard."""
+    """Opens one shard, and opens it again when its log ended."""
 
     def __init__(self, link: Link, number: int, count: int, settings: JournalSettings, journal: Journal) -> None:
         self._link = link
         self._number = number
-        self._settings = settings
+        self._label = settings.label
         self._journal = journal
+        self._limits = settings.limits or ShardLimits(
+            pending_bytes_max=settings.pending_bytes_max, recent_bytes_max=settings.cache_bytes_max // 4 // count
+        )
         subject = batches_subject(number)
         self._stream = Stream(
             name=stream_name(number),
@@ -123,101 +97,96 @@ class _Opener:
             max_bytes=None if settings.max_bytes is None else settings.max_bytes // count,
         )
 
-    async def open(self, limits: ShardLimits, batches: Cache[Batch], summaries: Cache[Summary | Hole]) -> OpenShard:
+    async def open(self, batches: Cache[Batch], summaries: Cache[Summary | Hole]) -> OpenShard:
         await declare(self._link, self._stream)
-        if faults.armed:
-            faults.hit("journal.ownership")
-        log_of_shard = AppendLog(self._link, self._stream.name, batches_subject(self._number))
+        appender = LogAppender(AppendLog(self._link, self._stream.name, batches_subject(self._number)))
         lanes = Lanes(self._link, self._stream.name)
         try:
-            term = await log_of_shard.seize(self._settings.label)
-            tail = await self._tail(lanes, term)
-            head = tail.head if tail.last else max(tail.head, await self._marked(term))
-            opened = await self._wire(LogAppender(log_of_shard), lanes, tail, head, limits, batches, summaries)
-            await self._mark(head, term)
+            term = await self._seize(appender)
+            tail = await read_tail(lanes, self._number, term)
+            opened = await self._wire(appender, lanes, tail, batches, summaries)
+            await write_mark(self._link, self._stream.name, tail.head, term)
         except BaseException:
-            await log_of_shard.leave()
+            await appender.log.leave()
             await lanes.close()
             raise
+        opened.shard.on_failed = lambda error: opened.reading.spawn(self._regain(opened, error))
         return opened
+
+    async def _seize(self, appender: LogAppender) -> int:
+        if faults.armed:
+            faults.hit("journal.ownership")
+        return await appender.log.seize(self._label)
 
     async def _wire(
         self,
         appender: LogAppender,
         lanes: Lanes,
         tail: Tail,
-        head: int,
-        limits: ShardLimits,
         batches: Cache[Batch],
         summaries: Cache[Summary | Hole],
     ) -> OpenShard:
+        """Everything that a shard is made of."""
         loop = asyncio.get_running_loop()
+
+        def call_later(delay_s: float, callback: Callable[[], None]) -> object:
+            return loop.call_later(delay_s, callback) if delay_s > 0.0 else loop.call_soon(callback)
+
+        shard = Shard(
+            self._number,
+            appender.append,
+            call_later,
+            time.monotonic,
+            lambda batch: self._stored(opened, batch),
+            self._limits,
+            tail.head,
+        )
         seeker = Seeker(self._number, lanes, lambda: shard.stored)
-
-        def call_later(delay: float, callback: object) -> object:
-            return loop.call_later(delay, callback) if delay > 0.0 else loop.call_soon(callback)  # type: ignore[arg-type]
-
-        def stored(batch: Batch) -> None:
-            reading.stored(batch)
-            summariser.due()
-            self._journal.on_stored(batch)
-
-        shard = Shard(self._number, appender.append, call_later, time.monotonic, stored, limits, head)
         seeker.last = tail.last
         oldest = await seeker.oldest()
         if oldest is None:
-            raise InvariantError("a stream's first sequence is never 0")
+            raise InvariantError(f"{self._stream.name} begins at sequence 0")
         first_offset, first_sequence = oldest
         seeker.places.put(first_offset, first_sequence)
         index = ShardIndex(self._number, first_offset, summaries)
         for summary in tail.summaries:
             index.resume(summary)
             seeker.places.put(summary.end, summary.next)
-        reading = ShardReading(shard, index, seeker, batches, first_offset)
-        reading.first_sequence = first_sequence
+        reading = ShardReading(shard, index, seeker, batches, first_offset, first_sequence)
         summariser = Summariser(self._number, index, appender.append)
-        if min(index.covers) < head:
-            reading.rebuild(max(min(index.covers), first_offset), head, summariser.due)
-        return OpenShard(shard, reading, summariser, appender)
+        opened = OpenShard(shard, reading, summariser, appender)
+        if min(index.covers) < tail.head:
+            reading.rebuild(min(index.covers), tail.head, summariser.due)
+        return opened
 
-    async def _tail(self, lanes: Lanes, term: int) -> Tail:
-        """The last records, from a replica that has our ownership record."""
-        subject = batches_subject(self._number)
-        subjects = [subject, ownership_subject(subject), summaries_subject(self._number, "*")]
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + TAIL_TIME_LIMIT_S
-        while True:
-            records = await lanes.last_of(subjects, PARTS + 2)
-            tail = Tail()
-            current = False
-            for sequence, record in records:
-                header = decode_header(record, sequence)
-                if header.kind == DATA:
-                    tail.head = decode_batch(self._number, sequence, record[HEADER_BYTES:]).end
-                    tail.last = sequence
-                elif header.kind == SUMMARY:
-                    what = f"{self._stream.name}, the summary at {sequence}"
-                    tail.summaries.append(Summary(record[HEADER_BYTES:], what))
-                elif header.kind == OWNERSHIP:
-                    current = sequence >= term
-            if current:
-                if not tail.last:
-                    tail.head = max((summary.end for summary in tail.summaries), default=0)
-                return tail
-            if loop.time() > deadline:
-                raise Ambiguous(f"{self._stream.name}: no replica has our ownership record, {term}")
-            await asyncio.sleep(STALE_PAUSE_S)
+    def _stored(self, opened: OpenShard, batch: Batch) -> None:
+        opened.reading.stored(batch)
+        opened.summariser.due()
+        self._journal.on_stored(batch)
 
-    async def _marked(self, term: int) -> int:
-        """Behind all offsets that can have been given, by the mark; 0 in a new journal."""
-        config = (await self._link.api(f"STREAM.INFO.{self._stream.name}"))["config"]
-        mark = (config.get("metadata") or {}).get(MARK, "")
-        if not mark:
-            return 0
-        offset, sequence = (int(number) for number in mark.split())
-        return offset + (term - sequence) * MESSAGES_PER_RECORD_MAX
-
-    async def _mark(self, offset: int, sequence: int) -> None:
-        config = (await self._link.api(f"STREAM.INFO.{self._stream.name}"))["config"]
-        config["metadata"] = (config.get("metadata") or {}) | {MARK: f"{offset} {sequence}"}
-        await self._link.api(f"STREAM.UPDATE.{self._stream.name}", config)
+    async def _regain(self, opened: OpenShard, error: StoreError) -> None:
+        """The log has ended: seizes it again, until that works."""
+        shard, seeker, stream = opened.shard, opened.reading.seeker, self._stream.name
+        log.error("%s takes no messages: %s", stream, error)
+        while shard.failed is not None:
+            await asyncio.sleep(REGAIN_PAUSE_S)
+            try:
+                if not opened.appender.log.owned:
+                    await self._seize(opened.appender)
+                tail = await read_tail(seeker.lanes, self._number, opened.appender.log.term)
+                missed: list[Batch] = []
+                while (last := missed[-1].sequence if missed else seeker.last) < tail.last:
+                    more = await seeker.named([last + 1, tail.last])
+                    missed += more
+                    if not more:  # gone by now
+                        break
+            except StoreError as trouble:
+                log.warning("%s was not regained: %s", stream, trouble)
+                continue
+            if tail.head < shard.stored:
+                log.error("%s: the store has lost offsets %d to %d; restart the node", stream, tail.head, shard.stored)
+                return
+            shard.restart(tail.head)
+            for batch in missed:
+                self._stored(opened, batch)
+            log.warning("%s takes messages again", stream)
