@@ -5,12 +5,15 @@ users of this extension know it; one in the past is due at once, one further awa
 
 The message counts as published when it is due: its message expiry begins then, otherwise a message delayed for longer
 than it lives could never arrive.
+
+A message that is due is *taken*, published, and then *finished*: in the store it stays until it is finished, since a
+crash in between must not lose it.
 """
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
-from itertools import islice
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush, nsmallest
 from typing import NamedTuple
 
 from brookmq.base.errors import InvariantError, PeerError
@@ -54,7 +57,7 @@ def postponed(message: Message, target: bytes, due: float, now: float) -> Messag
 class DelayedEntry(NamedTuple):
     """One waiting message, as listings show it."""
 
-    id: int  # counts up from 1, never given twice
+    id: int  # counts up, never given twice
     due: float  # unix seconds
     message: Message
 
@@ -66,10 +69,13 @@ class DelayedMessages:
         self.count_max = count_max  # messages, 0 = no limit
         self.delay_max = delay_max  # seconds
         self.bytes_max = bytes_max  # sum of Message.size(), 0 = no limit
-        self.bytes = 0
+        self.bytes = 0  # of all that wait or are taken
         self.refused = 0  # messages that a limit kept out
-        self._last_id = 0
+        self.last_id = 0
+        self.on_add: Callable[[DelayedEntry], None] | None = None  # told of every message that was taken in
+        self.on_gone: Callable[[int], None] | None = None  # told of every id that is finished or removed
         self._entries: dict[int, DelayedEntry] = {}
+        self._taken: dict[int, DelayedEntry] = {}  # due, and not finished yet
         self._heap: list[tuple[float, int]] = []  # (due, id); an id that is no longer an entry was removed
 
     @property
@@ -86,25 +92,51 @@ class DelayedMessages:
 
     def add(self, message: Message, due: float) -> bool:
         """Keep a message until it is due; False when a limit refuses it."""
-        if (self.count_max and len(self._entries) >= self.count_max) or (
+        if (self.count_max and len(self._entries) + len(self._taken) >= self.count_max) or (
             self.bytes_max and self.bytes + message.size() > self.bytes_max
         ):
             self.refused += 1
             return False
-        self._last_id += 1
-        self._entries[self._last_id] = DelayedEntry(self._last_id, due, message)
-        self.bytes += message.size()
-        heappush(self._heap, (due, self._last_id))
+        self.last_id += 1
+        entry = DelayedEntry(self.last_id, due, message)
+        self.restore(entry)
+        if self.on_add is not None:
+            self.on_add(entry)
         return True
 
-    def due(self, now: float, limit: int) -> list[Message]:
-        """Take out up to ``limit`` messages whose time has come, earliest first."""
-        taken: list[Message] = []
+    def restore(self, entry: DelayedEntry) -> None:
+        """Put back what was kept. No limit holds: it was taken in once."""
+        self._entries[entry.id] = entry
+        self.bytes += entry.message.size()
+        heappush(self._heap, (entry.due, entry.id))
+
+    def take_due(self, now: float, limit: int) -> list[DelayedEntry]:
+        """Take out up to ``limit`` messages whose time has come, earliest first. ``finish`` each when it is
+        published."""
+        taken: list[DelayedEntry] = []
         while len(taken) < limit and self._heap and self._heap[0][0] <= now:
-            entry = self._forget(heappop(self._heap)[1])
+            entry = self._entries.pop(heappop(self._heap)[1], None)
             if entry is not None:
-                taken.append(entry.message)
+                self._taken[entry.id] = entry
+                taken.append(entry)
         return taken
+
+    def finish(self, entry_id: int) -> None:
+        """A message that was taken has been published: nothing of it has to be kept any more."""
+        entry = self._taken.pop(entry_id, None)
+        if entry is not None:
+            self._gone(entry)
+
+    def due(self, now: float, limit: int) -> list[Message]:
+        """The same as ``take_due`` and ``finish`` in one, for a caller to whom a crash is no matter."""
+        taken = self.take_due(now, limit)
+        for entry in taken:
+            self.finish(entry.id)
+        return [entry.message for entry in taken]
+
+    def peek(self, entry_id: int) -> DelayedEntry | None:
+        """One that waits, or that is taken and not finished."""
+        return self._entries.get(entry_id) or self._taken.get(entry_id)
 
     def next_due(self) -> float | None:
         """When the next message is due; None when nothing waits."""
@@ -114,7 +146,9 @@ class DelayedMessages:
 
     def remove(self, entry_id: int) -> Message | None:
         """Take one out before its time; None when it is not there (any more)."""
-        entry = self._forget(entry_id)
+        entry = self._entries.pop(entry_id, None)
+        if entry is not None:
+            self._gone(entry)
         if len(self._heap) > 64 and len(self._heap) > 2 * len(self._entries):
             # What was removed early stays in the heap until its time: never more than as much again.
             self._heap = [(waiting.due, waiting.id) for waiting in self._entries.values()]
@@ -123,17 +157,19 @@ class DelayedMessages:
 
     def page(self, after: int, limit: int) -> list[DelayedEntry]:
         """A page of a listing in the order of arrival: up to ``limit`` entries with an id above ``after``."""
-        return list(islice((entry for entry in self._entries.values() if entry.id > after), limit))
+        return [self._entries[each] for each in nsmallest(limit, (each for each in self._entries if each > after))]
 
-    def _forget(self, entry_id: int) -> DelayedEntry | None:
-        entry = self._entries.pop(entry_id, None)
-        if entry is not None:
-            self.bytes -= entry.message.size()
-        return entry
+    def _gone(self, entry: DelayedEntry) -> None:
+        self.bytes -= entry.message.size()
+        if self.on_gone is not None:
+            self.on_gone(entry.id)
 
     def check_invariants(self) -> None:
         """Raise InvariantError when the parts disagree; for tests."""
+        if self._entries.keys() & self._taken.keys():
+            raise InvariantError("delayed: a message that waits and is taken")
         if not set(self._entries) <= {entry_id for _, entry_id in self._heap}:
             raise InvariantError("delayed: a message that would never become due")
-        if self.bytes != sum(entry.message.size() for entry in self._entries.values()):
+        kept = [*self._entries.values(), *self._taken.values()]
+        if self.bytes != sum(entry.message.size() for entry in kept):
             raise InvariantError("delayed: the bytes are not those of the messages")

@@ -2,11 +2,15 @@
 
 A replay reads the store as it goes, so it never hands out a value that is older than what the subscriber got live. It
 waits while the subscriber is behind: its outlet or its queue is never filled by retained messages alone.
+
+After a start the retained messages come back from the store part by part. A replay begins when all that its filter can
+match is there: one part for the name of a topic, all parts for a filter with wildcards.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from brookmq.broker.outlet import Turn
 from brookmq.broker.retained import RetainedScan, RetainedStore
@@ -16,12 +20,17 @@ SLICE = 100  # messages at a time: well below a millisecond
 SLICES_MAX = 10  # in one turn of the loop: one SUBSCRIBE may have thousands of filters
 
 
+def _always(_: bytes) -> bool:
+    return True
+
+
 class Replay:
-    __slots__ = ("scan", "subscription")
+    __slots__ = ("ready", "scan", "subscription")
 
     def __init__(self, subscription: Subscription, scan: RetainedScan) -> None:
         self.subscription = subscription
         self.scan = scan
+        self.ready = False  # all that its filter can match is loaded
 
     def over(self) -> bool:
         return self.scan.done or self.subscription.ended  # [MQTT-3.10.4-2]
@@ -45,20 +54,26 @@ class Replays:
     def __init__(self, store: RetainedStore, turn: Turn) -> None:
         self.store = store
         self.turn = turn
+        self.loaded: Callable[[bytes], bool] = _always  # whether all that a filter can match is loaded
+        self.on_over: Callable[[Subscription], None] | None = None  # a subscription has got all it was to get
         self.waiting: deque[Replay] = deque()
         self.scheduled = False
         self.slices = 0  # sent in this turn
         self.now = 0.0
 
     def begin(self, subscription: Subscription, now: float) -> None:
-        if self.store.count == 0:
+        replay = Replay(subscription, self.store.scan(subscription.filter))
+        replay.ready = self.loaded(subscription.filter)
+        if replay.ready and self.store.count == 0:
+            self._over(replay)
             return
         self.now = now
-        replay = Replay(subscription, self.store.scan(subscription.filter))
-        if self.slices < SLICES_MAX:
+        if replay.ready and self.slices < SLICES_MAX:
             self.slices += 1
             replay.send(now)
-        if not replay.over():
+        if replay.over():
+            self._over(replay)
+        else:
             self.waiting.append(replay)
         self._schedule()
 
@@ -71,13 +86,25 @@ class Replays:
                 break
             replay = self.waiting.popleft()
             if replay.over():
+                self._over(replay)
                 continue
-            if not replay.waits():
+            if not replay.ready:
+                replay.ready = self.loaded(replay.subscription.filter)
+            if replay.ready and not replay.waits():
                 self.slices += 1
                 replay.send(now)
             self.waiting.append(replay)
         if self.slices:
             self._schedule()
+
+    def wake(self) -> None:
+        """More is loaded: some of those that wait may begin."""
+        if self.waiting:
+            self._schedule()
+
+    def _over(self, replay: Replay) -> None:
+        if self.on_over is not None and not replay.subscription.ended:
+            self.on_over(replay.subscription)
 
     def _schedule(self) -> None:
         if not self.scheduled:

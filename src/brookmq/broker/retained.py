@@ -13,21 +13,35 @@ from there whatever was added or removed meanwhile, and never meets a key twice.
 it, which makes each subtree one range, and a scan jumps over the ranges that its filter cannot match.
 
 Sizes: besides the message, a topic costs its key, one slot in a list and one in a dictionary. The dictionary is cut in
-parts, because one that holds a million entries stops the loop for 60 ms whenever it grows.
+parts, because one that holds a million entries stops the loop for 60 ms whenever it grows. They are the parts of the
+table that keeps the messages in the store (``durable_values``), where a part is loaded and written as one.
+
+After a start the parts come in one by one. What is set or deleted before its part is there counts: what was loaded
+never replaces it. The limits see only what is there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from zlib import crc32
+
 from brookmq.base.errors import InvariantError
 from brookmq.base.message import Message
 from brookmq.broker.sorted_keys import SortedKeys
+from brookmq.store.table.interface import PARTS
 
-PARTS = 64  # dictionaries; at a million topics each has 16,000 entries and grows in less than a millisecond
+TABLE_PREFIX = b"r"  # in front of a topic: its key in the table
+_PREFIX_CRC = crc32(TABLE_PREFIX)
 SCAN_STEPS_MAX = 1024  # keys that one call of a scan looks at when few of them match: about 2 ms
 
 
 def _key(topic: bytes) -> bytes:
     return topic.replace(b"/", b"\0")
+
+
+def part_of_topic(topic: bytes) -> int:
+    """The part of the table that has the topic's key, without making the key."""
+    return crc32(topic, _PREFIX_CRC) % PARTS
 
 
 class RetainedStore:
@@ -42,7 +56,9 @@ class RetainedStore:
         self.refused = 0  # messages that a limit kept out
         self.expired = 0  # messages removed because their time was over
         self._expiring = 0  # of count, those with an expiry: a sweep has nothing to do when there is none
-        self._parts: list[dict[bytes, Message]] = [{} for _ in range(PARTS)]
+        self.on_set: Callable[[Message], None] | None = None  # told of every message that was taken
+        self.on_delete: Callable[[bytes, bool], None] | None = None  # a topic, and whether it had a message here
+        self._parts: list[dict[bytes, Message]] = [{} for _ in range(PARTS)]  # by topic
         self.keys = SortedKeys()  # of all topics with a message; for scans
         self._sweep_key = b""  # where the next sweep goes on
 
@@ -51,9 +67,9 @@ class RetainedStore:
         if not message.payload or message.expired(now):
             self.delete(message.topic)  # [MQTT-3.3.1-6], and [MQTT-3.3.1-7]: an empty one is never stored
             return True
-        key = _key(message.topic)
-        part = self._parts[hash(key) % PARTS]
-        old = part.get(key)
+        topic = message.topic
+        part = self._parts[part_of_topic(topic)]
+        old = part.get(topic)
         size = message.size()
         bytes_after = self.bytes + size - (old.size() if old is not None else 0)
         if (
@@ -63,21 +79,54 @@ class RetainedStore:
         ):
             self.refused += 1
             return False
-        part[key] = message
+        part[topic] = message
         self.bytes = bytes_after
         self._expiring += (message.expires_at != 0.0) - (old is not None and old.expires_at != 0.0)
         if old is None:
             self.count += 1
-            self.keys.add(key)
+            self.keys.add(_key(topic))
+        if self.on_set is not None:
+            self.on_set(message)
         return True
 
+    def restore(self, message: Message) -> None:
+        """Put back what was kept, unless the topic has a newer message. No limit holds: it was taken once."""
+        part = self._parts[part_of_topic(message.topic)]
+        if message.topic not in part:
+            part[message.topic] = message
+            self.bytes += message.size()
+            self._expiring += message.expires_at != 0.0
+            self.count += 1
+            self.keys.add(_key(message.topic))
+
     def get(self, topic: bytes, now: float) -> Message | None:
-        """The message of a topic."""
-        return self.take(_key(topic), now)
+        """The message of a topic; an expired one is removed instead."""
+        message = self._parts[part_of_topic(topic)].get(topic)
+        if message is not None and message.expired(now):
+            self.expired += 1
+            self.delete(topic)
+            return None
+        return message
 
     def delete(self, topic: bytes) -> bool:
         """Remove the message of a topic; True when there was one."""
-        return self._delete(_key(topic)) is not None
+        message = self._parts[part_of_topic(topic)].pop(topic, None)
+        if message is not None:
+            self.count -= 1
+            self.bytes -= message.size()
+            self._expiring -= message.expires_at != 0.0
+            self.keys.remove(_key(topic))
+        if self.on_delete is not None:
+            self.on_delete(topic, message is not None)
+        return message is not None
+
+    def topics(self, part: int) -> list[bytes]:
+        """The topics of one part, as they are now."""
+        return [*self._parts[part]]
+
+    def peek(self, topic: bytes) -> Message | None:
+        """The message of a topic, expired or not."""
+        return self._parts[part_of_topic(topic)].get(topic)
 
     def scan(self, topic_filter: bytes) -> RetainedScan:
         """Begin to read what matches a filter (without ``$share`` or other prefixes)."""
@@ -109,34 +158,22 @@ class RetainedStore:
 
     def take(self, key: bytes, now: float) -> Message | None:
         """The message of a key; an expired one is removed instead."""
-        message = self._parts[hash(key) % PARTS].get(key)
-        if message is not None and message.expired(now):
-            self._delete(key)
-            self.expired += 1
-            return None
-        return message
-
-    def _delete(self, key: bytes) -> Message | None:
-        message = self._parts[hash(key) % PARTS].pop(key, None)
-        if message is not None:
-            self.count -= 1
-            self.bytes -= message.size()
-            self._expiring -= message.expires_at != 0.0
-            self.keys.remove(key)
-        return message
+        return self.get(key.replace(b"\0", b"/"), now)
 
     def check_invariants(self) -> None:
         """Raise InvariantError when the parts disagree; for tests."""
         self.keys.check_invariants()
-        messages = {key: message for part in self._parts for key, message in part.items()}
+        messages = {topic: message for part in self._parts for topic, message in part.items()}
         sizes = sum(message.size() for message in messages.values())
         expiring = sum(message.expires_at != 0.0 for message in messages.values())
         if (len(messages), sizes, expiring) != (self.count, self.bytes, self._expiring):
             raise InvariantError("retained: the figures are not those of the messages")
-        if sorted(messages) != list(self.keys):
+        if sorted(map(_key, messages)) != list(self.keys):
             raise InvariantError("retained: the sorted keys are not those of the messages")
-        if any(_key(message.topic) != key or not message.payload for key, message in messages.items()):
-            raise InvariantError("retained: a message under a wrong key or without payload")
+        if any(message.topic != topic or not message.payload for topic, message in messages.items()):
+            raise InvariantError("retained: a message under a wrong topic or without payload")
+        if any(part_of_topic(topic) != part for part in range(PARTS) for topic in self._parts[part]):
+            raise InvariantError("retained: a message in a wrong part")
 
 
 class RetainedScan:
