@@ -115,6 +115,8 @@ class Group:
                 raise BadRecord(f"the packets at offset {self.first} are not a run")
             return run.ids()
         at = frame(self.packets, 0)[0] + 2 + len(self.topic)
+        if at + 2 > len(self.packets):
+            raise BadRecord(f"the packet at offset {self.first} has no packet id")
         return self.packets[at : at + 2]
 
     def __repr__(self) -> str:
