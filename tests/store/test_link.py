@@ -22,9 +22,7 @@ from brookmq.store.errors import (
     error_of_answer,
 )
 from brookmq.store.link import Link, LinkSettings, checked
-from tests.store.log_servers import Servers, linked, run, running, until
-
-pytestmark = pytest.mark.long  # real servers, started and killed: minutes, until the node uses the store
+from tests.store.log_servers import DEADLINE_S, Servers, linked, run, running, until
 
 
 @pytest.mark.parametrize(
@@ -121,14 +119,15 @@ def test_an_absent_store_is_said_and_waited_for() -> None:
 
 def test_refused_credentials_end_neither_the_link_nor_its_trying() -> None:
     async def test(servers: Servers) -> None:
-        link = Link(LinkSettings(servers.urls, "test", user="core", password="wrong"))
-        with pytest.raises(Ambiguous, match=r"(?i)authorization"):
-            await link.open(1)
-        await link.close()
-        assert "wrong" not in repr(LinkSettings(servers.urls, "test", user="core", password="wrong"))
         right = Link(LinkSettings(servers.urls, "test", user="core", password="right"))
-        await right.open()
+        await right.open(DEADLINE_S)
+        link = Link(LinkSettings(servers.urls, "test", user="core", password="wrong"))
+        link.begin()
+        await until(lambda: "authorization" in link.reason.lower(), "the refusal is told")
+        assert not link.up
+        await link.close()
         await right.close()
+        assert "wrong" not in repr(LinkSettings(servers.urls, "test", user="core", password="wrong"))
 
     with running(extra='authorization { user: core, password: "right" }') as servers:
         run(test(servers))
@@ -156,3 +155,25 @@ def test_closing_leaves_no_task_behind() -> None:
 
     with running() as servers:
         run(test(servers))
+
+
+def test_a_store_that_has_moved_is_found_again() -> None:
+    async def test(first: Servers, second: Servers) -> None:
+        async with linked(first) as link:
+            turns: list[bool] = []
+            link.watch(lambda up, _: turns.append(up))
+            link.point_to(first.urls)
+            assert link.up, "that is where it goes already"
+            link.point_to(second.urls)
+            assert (link.up, link.reason) == (False, "the store has moved")
+            await until(lambda: link.up, "connected there")
+            first.kill()
+            assert (await link.api("INFO"))["type"].endswith("account_info_response")
+            assert turns == [False, True]
+            link.point_to(first.urls)  # nobody is there: moved again before it was connected
+            link.point_to(second.urls)
+            await until(lambda: link.up, "back")
+            await link.api("INFO")
+
+    with running() as first, running() as second:
+        run(test(first, second))

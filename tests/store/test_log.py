@@ -18,8 +18,6 @@ from brookmq.store.record import CALLER_KIND_MIN, DATA, HEADER_BYTES, decode_hea
 from brookmq.store.streams import Stream, look, purge, remove
 from tests.store.log_servers import Servers, declared, linked, run, running, until
 
-pytestmark = pytest.mark.long  # real servers, started and killed: minutes, until the node uses the store
-
 LOG = Stream(name="LOG", subjects=("log", "log.*"))
 
 

@@ -12,8 +12,6 @@ from brookmq.store.reader import Reader
 from brookmq.store.streams import Stream, declare, purge
 from tests.store.log_servers import Servers, declared, linked, run, running, until
 
-pytestmark = pytest.mark.long  # real servers, started and killed: minutes, until the node uses the store
-
 STREAM = Stream(name="S", subjects=("s", "t"))
 
 

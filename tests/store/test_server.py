@@ -25,8 +25,6 @@ from brookmq.store.server import StoreOptions, StoreServer
 from brookmq.store.settings_file import Credentials
 from tests.store.supervising import PATIENCE_SECONDS, Told, connected, lives, running, until
 
-pytestmark = pytest.mark.long  # real servers, started and killed: minutes, until the node uses the store
-
 
 def own(path: Path) -> tuple[subprocess.Popen[str], int]:
     """An owner in a process and session of its own, and its store's pid."""

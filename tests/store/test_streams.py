@@ -11,8 +11,6 @@ from brookmq.store.errors import Refused, StoreError, StreamNotFound
 from brookmq.store.streams import Stream, StreamState, declare, look, purge, remove
 from tests.store.log_servers import Servers, linked, run, running
 
-pytestmark = pytest.mark.long  # real servers, started and killed: minutes, until the node uses the store
-
 JOURNAL = Stream(name="JOURNAL_0", subjects=("journal.0", "journal.0.index"), max_age_s=600, max_bytes=10_000_000)
 
 

@@ -57,6 +57,7 @@ class Link:
         self._client: Client | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._watchers: list[Callable[[bool, str], None]] = []
+        self._left: list[Client] = []  # of where the store was before, to be closed
         self._ended = False
         self._changed = asyncio.Event()
 
@@ -69,8 +70,10 @@ class Link:
         if list(servers) == list(self._settings.servers) or self._ended:
             return
         self._settings = replace(self._settings, servers=tuple(servers))
-        client, self._client = self._client, None  # its end is no reason to connect any more
-        self._connecting = asyncio.create_task(self._move(client, self._connecting))
+        if self._client is not None:
+            self._left.append(self._client)
+            self._client = None  # its end is no reason to connect any more
+        self._connecting = asyncio.create_task(self._move(self._connecting))
         self._turn(False, "the store has moved")
 
     async def open(self, time_limit_s: float = 5.0) -> None:
@@ -90,6 +93,7 @@ class Link:
         if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.gather(self._connecting, return_exceptions=True)
+        await self._close_left()
         if self._client is not None:
             await self._client.close()
         self._turn(False, "closed")
@@ -145,13 +149,17 @@ class Link:
     def _connect_anew(self) -> None:
         self._connecting = asyncio.create_task(self._connect(), name=f"store link {self._settings.role}")
 
-    async def _move(self, client: Client | None, connecting: asyncio.Task[None] | None) -> None:
+    async def _move(self, connecting: asyncio.Task[None] | None) -> None:
         if connecting is not None:
             connecting.cancel()
             await asyncio.gather(connecting, return_exceptions=True)
-        if client is not None:
-            await client.close()
+        await self._close_left()
         await self._connect()
+
+    async def _close_left(self) -> None:
+        while self._left:
+            await self._left[-1].close()
+            self._left.pop()
 
     async def _connect(self) -> None:
         client = self._client = Client()
