@@ -33,6 +33,7 @@ class Stream:
     replicas: int = 1
     max_age_s: float | None = None
     max_bytes: int | None = None
+    records_per_subject_max: int | None = None  # the newest stay
     duplicate_window_s: float = DUPLICATE_WINDOW_S
 
     def __post_init__(self) -> None:
@@ -54,6 +55,7 @@ class Stream:
             "num_replicas": self.replicas,
             "max_age": 0 if self.max_age_s is None else round(self.max_age_s * NANOSECONDS),
             "max_bytes": -1 if self.max_bytes is None else self.max_bytes,
+            "max_msgs_per_subject": -1 if self.records_per_subject_max is None else self.records_per_subject_max,
             "duplicate_window": round(window_s * NANOSECONDS),
             "allow_direct": True,
         }
@@ -95,10 +97,22 @@ async def look(link: Link, name: str) -> StreamState:
     return state_of(await link.api(f"STREAM.INFO.{name}"))
 
 
-async def purge(link: Link, name: str, before: int) -> int:
-    """Removes the records before a sequence; says how many."""
-    answer = await link.api(f"STREAM.PURGE.{name}", {"seq": before}, time_limit_s=DECLARE_TIME_LIMIT_S)
+async def purge(link: Link, name: str, before: int, subject: str = "") -> int:
+    """Removes the records before a sequence, all or those of a subject (which may have wildcards); says how many."""
+    query = {"seq": before, "filter": subject} if subject else {"seq": before}
+    answer = await link.api(f"STREAM.PURGE.{name}", query, time_limit_s=DECLARE_TIME_LIMIT_S)
     return int(answer["purged"])
+
+
+async def subjects(link: Link, name: str, pattern: str) -> tuple[set[str], int]:
+    """The subjects that have records, and the stream's last sequence when its leader was asked."""
+    found: set[str] = set()
+    while True:
+        answer = await link.api(f"STREAM.INFO.{name}", {"subjects_filter": pattern, "offset": len(found)})
+        page = answer["state"].get("subjects") or {}
+        found |= page.keys()
+        if not page or len(found) >= answer.get("total", 0):
+            return found, int(answer["state"]["last_seq"])
 
 
 async def remove(link: Link, name: str) -> None:
