@@ -190,7 +190,7 @@ def test_one_may_stay_away_and_come_back(tmp_path: Path) -> None:
 
             async def exchange(link: Link) -> str:
                 stores.start(gone.pop())
-                await caught_up(link)
+                await caught_up(link, time.monotonic())
                 return await lose_the_leader(link)
 
             await append_through(link, [lose_the_leader, exchange])
@@ -200,22 +200,22 @@ def test_one_may_stay_away_and_come_back(tmp_path: Path) -> None:
         asyncio.run(asyncio.wait_for(test(stores), 4 * ELECTION_SECONDS_MAX))
 
 
-async def caught_up(link: Link) -> None:
-    """All replicas have what the leader has."""
+async def caught_up(link: Link, since: float) -> None:
+    """All replicas have what the leader has, and were heard of after this moment."""
     async with asyncio.timeout(ELECTION_SECONDS_MAX):
-        while True:
-            try:
-                cluster = (await link.api("STREAM.INFO.LOG"))["cluster"]
-                replicas = cluster.get("replicas") or []
-                if (
-                    cluster.get("leader")
-                    and len(replicas) == 2
-                    and all(replica["current"] and replica["active"] < 2_000_000_000 for replica in replicas)
-                ):
-                    return
-            except StoreError:
-                pass  # an election
+        while not await _all_current(link, since):  # noqa: ASYNC110 - what is waited for is in other processes
             await asyncio.sleep(0.05)
+
+
+async def _all_current(link: Link, since: float) -> bool:
+    try:
+        cluster = (await link.api("STREAM.INFO.LOG"))["cluster"]
+    except StoreError:
+        return False  # an election
+    silent_s = time.monotonic() - since
+    replicas = cluster.get("replicas") or []
+    current = [replica["current"] and replica["active"] / 1e9 < silent_s for replica in replicas]
+    return bool(cluster.get("leader")) and current == [True, True]
 
 
 @pytest.mark.long
@@ -228,13 +228,16 @@ def test_a_lost_disk_is_filled_again_and_two_lost_disks_do_not_begin_anew(tmp_pa
 
     async def count(stores: ThreeStores) -> int:
         async with linked(stores.link_settings("test")) as link:
-            await leader_of(link)
-            await caught_up(link)
+            await caught_up(link, time.monotonic())
             return (await look(link, "LOG")).last_sequence
 
     def wipe(*indexes: int) -> None:
         for index in indexes:
             shutil.rmtree(tmp_path / str(index) / "store" / "jetstream")
+
+    def blocks(index: int) -> list[bytes]:
+        messages = tmp_path / str(index) / "store" / "jetstream" / "BROOKMQ" / "streams" / "LOG" / "msgs"
+        return [file.read_bytes() for file in sorted(messages.glob("*.blk"))]
 
     with three_stores(tmp_path) as stores:
         stores.wait_ready()
@@ -245,6 +248,7 @@ def test_a_lost_disk_is_filled_again_and_two_lost_disks_do_not_begin_anew(tmp_pa
         wipe(2)
         stores.start(2)
         assert asyncio.run(count(stores)) == before
+        assert blocks(2) == blocks(0) != []
         stores.kill_all()
         wipe(1, 2)
         stores.start(1)
@@ -254,6 +258,7 @@ def test_a_lost_disk_is_filled_again_and_two_lost_disks_do_not_begin_anew(tmp_pa
         stores.start(0)
         stores.wait_ready()
         assert asyncio.run(count(stores)) == before
+        assert blocks(1) == blocks(2) == blocks(0)
         for index in range(3):
             assert "orphaned" not in stores.log(index)
 

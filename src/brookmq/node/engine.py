@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -42,12 +43,22 @@ def open_folder(path: Path) -> DataFolder | None:
 
 
 class Engine:
-    """``on_change()`` is called on the loop whenever `ready`, `reason` or `addresses` may have changed."""
+    """``on_change()`` is called on the loop whenever `ready`, `reason` or `addresses` may have changed.
 
-    def __init__(self, config: Config, folder: DataFolder | None, on_change: Callable[[], None]) -> None:
+    ``on_deleted(line)``: the node's own store says that it deletes a stream by itself.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        folder: DataFolder | None,
+        on_change: Callable[[], None],
+        on_deleted: Callable[[str], None],
+    ) -> None:
         self._config = config
         self._folder = folder
         self._on_change = on_change
+        self._on_deleted = on_deleted
         self._store: StoreServer | ExternalStore | None = None
         self._trouble: Diagnosis | None = None  # why there is no store to ask
         self._starting: asyncio.Task[None] | None = None
@@ -82,8 +93,15 @@ class Engine:
         return self._store.credentials if self._store else None
 
     @property
+    def tls(self) -> ssl.SSLContext | None:
+        """What a client needs besides the credentials; None where the store has no TLS."""
+        return self._store.tls if isinstance(self._store, StoreServer) else None
+
+    @property
     def replicas(self) -> int:
         """Copies of every stream: three where there are three servers to hold them."""
+        if isinstance(self._store, StoreServer):
+            return self._store.replicas
         return 3 if len(self._config.store.servers) >= 3 else 1
 
     def begin(self) -> None:
@@ -136,7 +154,7 @@ class Engine:
             credentials = Credentials(settings.user, settings.password.get_secret_value()) if settings.user else None
             return ExternalStore(settings.servers, credentials, self._ready, self._down)
         options = StoreOptions(self._config.node.name, settings.binary or None, port=settings.port or None)
-        return StoreServer(folder, options, self._ready, self._down)
+        return StoreServer(folder, options, self._ready, self._down, self._on_deleted)
 
     def _tell(self, trouble: Diagnosis) -> None:
         if trouble != self._trouble:

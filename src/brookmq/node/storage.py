@@ -27,6 +27,7 @@ log = logging.getLogger("brookmq.node")
 START_WAIT_S: Final = 1.25  # a node is ready within 2 s; without its store it opens its listeners after this time
 STORE_DOWN: Final = "store_down"  # alarms
 DISK_FULL: Final = "store_disk_full"
+STREAM_DELETED: Final = "store_stream_deleted"
 
 
 class Storage:
@@ -35,7 +36,7 @@ class Storage:
     def __init__(self, config: Config, folder: DataFolder | None, alarms: Alarms) -> None:
         self._config = config
         self._alarms = alarms
-        self._engine = Engine(config, folder, self._changed)
+        self._engine = Engine(config, folder, self._changed, self._deleted)
         self._link: Link | None = None  # from the first time on that the store was ready
         self._usable = asyncio.Event()  # set while there is no trouble
         self._wait_until = 0.0  # loop time
@@ -97,11 +98,18 @@ class Storage:
     def _connect(self) -> None:
         if self._link is None:
             user, password = self._engine.credentials or (None, None)
-            self._link = Link(LinkSettings(self._engine.addresses, self._config.node.name, user, password))
+            engine = self._engine
+            self._link = Link(LinkSettings(engine.addresses, self._config.node.name, user, password, engine.tls))
             self._link.watch(lambda up, reason: self._changed())
             self._link.begin()
         else:
             self._link.point_to(self._engine.addresses)
+
+    def _deleted(self, line: str) -> None:
+        """Never ends by itself: somebody has to look at what is gone."""
+        self._alarms.activate(
+            STREAM_DELETED, {"line": line}, "the store deletes a stream of its own accord", time.time()
+        )
 
     def _tell(self) -> None:
         trouble = self.trouble
