@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from brookmq.base.errors import InvariantError
@@ -116,7 +116,7 @@ class ShardIndex:
     @property
     def uncovered(self) -> int:
         """Batches that a start would have to read again."""
-        return len(self._bases)
+        return len(self._ends) - bisect_right(self._ends, min(self.covers))
 
     def line(self, part: int) -> int:
         """Where a part's summaries are in the cache."""
@@ -218,8 +218,13 @@ class ShardIndex:
 
     # Reading
 
-    def step(self, offset: int, parts: list[tuple[int, list[int]]], stored: int) -> Answer | Missing:
-        """What is known about these ids from an offset on, below ``stored``."""
+    def step(
+        self, offset: int, parts: list[tuple[int, list[int]]], stored: int, held: Mapping[int, Summary | Hole]
+    ) -> Answer | Missing:
+        """What is known about these ids from an offset on, below ``stored``.
+
+        ``held`` has summaries by part that the asker keeps itself, as the cache may be too small for all of them.
+        """
         end = stored
         known = settled = True
         in_memory: list[int] = []
@@ -230,7 +235,9 @@ class ShardIndex:
                 settled = self.settled
                 in_memory += ids
                 continue
-            summary = self._summaries.find(self.line(part), offset)
+            summary = held.get(part)
+            if summary is None or not summary.start <= offset < summary.end:
+                summary = self._summaries.find(self.line(part), offset)
             if summary is None:
                 missing.append(part)
             else:
@@ -250,14 +257,20 @@ class ShardIndex:
             found.update(self._newest(in_memory, offset, end))
         return Answer(end, sorted(found))
 
-    def found(self, part: int, offset: int, summaries: list[Summary]) -> None:
-        """A part's summaries from the first that ends behind an offset were read; none: there is none in the store."""
+    def found(self, part: int, offset: int, summaries: list[Summary]) -> Summary | Hole:
+        """A part's summaries from the first that ends behind an offset were read; none: there is none in the store.
+
+        Returns the one for the offset.
+        """
         line = self.line(part)
-        start = summaries[0].start if summaries else self.covers[part]
-        if start > offset:
-            self._summaries.put(line, offset, Hole(offset, start))
-        for summary in summaries:
+        for summary in reversed(summaries):  # the first one is wanted first: it is to be the newest in the cache
             self._summaries.put(line, summary.start, summary)
+        start = summaries[0].start if summaries else max(self.covers[part], offset + 1)
+        if start <= offset:
+            return summaries[0]
+        hole = Hole(offset, start)
+        self._summaries.put(line, offset, hole)
+        return hole
 
     def place_of(self, offset: int) -> Found | None:
         """The batch with this offset, if it is one of the newest."""

@@ -13,7 +13,8 @@ from bisect import bisect_right
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
-from brookmq.store.journal.index import Found, Missing, ShardIndex, by_part
+from brookmq.store.journal.index import Found, Hole, Missing, ShardIndex, by_part
+from brookmq.store.journal.summary import Summary
 
 PLAN_BATCHES_MAX: Final = 4096  # in one plan: some hundred thousand messages
 PLANS_BATCHES_MAX: Final = 500_000  # in all plans of a shard, 12 MB
@@ -30,7 +31,7 @@ class Blind(NamedTuple):
 class Plan:
     """Batches for a set of ids: all there are from ``start`` to ``until``."""
 
-    __slots__ = ("bases", "ends", "parts", "sequences", "start", "until")
+    __slots__ = ("bases", "ends", "held", "parts", "sequences", "start", "until")
 
     def __init__(self, wanted: frozenset[int], start: int) -> None:
         self.parts = by_part(wanted)
@@ -39,6 +40,7 @@ class Plan:
         self.bases = array("Q")
         self.ends = array("Q")
         self.sequences = array("Q")
+        self.held: dict[int, Summary | Hole] = {}  # by part: read for its next step, which wants all of its parts
 
     def restart(self, offset: int) -> None:
         """Forgets what it has and begins there."""
@@ -94,9 +96,10 @@ class Plans:
         for _ in range(STEPS_MAX):
             if plan.until >= stored:
                 return None
-            answer = self._index.step(plan.until, plan.parts, stored)
+            answer = self._index.step(plan.until, plan.parts, stored, plan.held)
             if isinstance(answer, Missing):
                 return answer
+            plan.held.clear()
             if answer.batches is None:
                 return Blind(answer.end)
             before = len(plan.bases)

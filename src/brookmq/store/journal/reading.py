@@ -119,7 +119,7 @@ class ShardReading:
                 self._load_run(offset, wake)
                 return
             if isinstance(stop, Missing) and stop.parts:
-                self._load_summaries(stop.parts, plan.until, wake)
+                self._load_summaries(plan, stop.parts, wake)
                 return
             if (waiting := self._flights.get(REBUILD)) is not None:
                 waiting.append(wake)
@@ -172,8 +172,9 @@ class ShardReading:
 
         self._fly([("batch", plan.bases[place]) for place in places], bring, wake)
 
-    def _load_summaries(self, parts: list[int], offset: int, wake: Wake) -> None:
+    def _load_summaries(self, plan: Plan, parts: list[int], wake: Wake) -> None:
         left = len(parts)
+        offset = plan.until
 
         def one_is_there() -> None:
             nonlocal left
@@ -185,7 +186,7 @@ class ShardReading:
 
             async def bring(part: int = part) -> None:
                 summaries = await self.seeker.summaries(part, offset)
-                self.index.found(part, offset, summaries)
+                plan.held[part] = self.index.found(part, offset, summaries)
 
             self._fly([("index", part)], bring, one_is_there)
 
