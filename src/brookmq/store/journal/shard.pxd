@@ -39,9 +39,11 @@ cdef class Shard:
     cpdef wait(self, object callback)
     @cython.locals(since=double, tickets=list, gone=Waiting)
     cpdef overdue(self, double now, double wait_s)
+    cdef double _pause(self) except? -1.0
     @cython.locals(pause=double)
     cdef _arm(self)
     cdef _arm_soon(self)
+    cdef _send_or_arm(self)
     @cython.locals(taken=Waiting, batch=Batch, body=bytes)
     cdef _send(self)
     cdef _let_in(self)

@@ -31,6 +31,7 @@ from brookmq.store.journal.recent import RecentBatches
 from brookmq.store.journal.waiting import Ticket, Waiting, settle_all
 
 STORED = 0
+TIMER_SLACK_S = 0.0005  # event loops keep time to the millisecond: what is due within half of one is due
 
 Done = Callable[[int | StoreError], None]
 Append = Callable[[bytes, Done], None]  # ``done`` gets the record's sequence, or why there is none; called once
@@ -126,17 +127,18 @@ class Shard:
 
     # -- when to append
 
+    def _pause(self) -> float:
+        """Seconds for which what waits has to wait; not above 0 when it is due."""
+        if self._waiting.bytes >= self.limits.batch_bytes:
+            return 0.0
+        return self._last_began + self.limits.linger_s - self._clock() - TIMER_SLACK_S
+
     def _arm(self) -> None:
         """Something waits and nothing is under way: append when it is time."""
-        if self._waiting.bytes >= self.limits.batch_bytes:
-            self._arm_soon()
-            return
-        if self._timer:
-            return
-        pause = self._last_began + self.limits.linger_s - self._clock()
+        pause = self._pause()
         if pause <= 0.0:
             self._arm_soon()
-        else:
+        elif not self._timer:
             self._timer = True
             self._call_later(pause, self._lingered)
 
@@ -150,13 +152,18 @@ class Shard:
         if self._refused:
             refused, self._refused = self._refused, []
             settle_all(refused, QUOTA_EXCEEDED)
-        if self.under_way is None and self._waiting.groups:
-            self._send()
+        self._send_or_arm()
 
     def _lingered(self) -> None:
         self._timer = False
+        self._send_or_arm()
+
+    def _send_or_arm(self) -> None:
         if self.under_way is None and self._waiting.groups and not self._soon:
-            self._arm()  # an append may have begun since this timer was set
+            if self._pause() <= 0.0:
+                self._send()
+            else:
+                self._arm()
 
     # -- appending
 
@@ -200,11 +207,7 @@ class Shard:
         if faults.armed:
             faults.hit("journal.acknowledged")
         self._let_in()
-        if self._waiting.groups and self.under_way is None and not self._soon:
-            if self._waiting.bytes >= self.limits.batch_bytes:
-                self._send()
-            else:
-                self._arm()
+        self._send_or_arm()
 
     def _let_in(self) -> None:
         while self._pressed and not self.full:
