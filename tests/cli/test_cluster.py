@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from click.testing import CliRunner, Result
+from tests.store.three_stores import three_stores
 
 from brookmq.cli import main
 
@@ -24,7 +28,7 @@ def found(folder: Path, *more: str) -> Result:
     return invoke("init", "--data-dir", str(folder), "--name", CORES[0], *NAMED, *more)
 
 
-@pytest.mark.parametrize("command", [(), ("init",), ("join",), ("secret",)])
+@pytest.mark.parametrize("command", [(), ("init",), ("join",), ("store",), ("secret",)])
 def test_every_command_has_help_with_an_example(command: tuple[str, ...]) -> None:
     result = invoke(*command, "--help")
     assert result.exit_code == 0
@@ -122,3 +126,37 @@ def test_a_node_on_somebody_else_s_store_is_told_so(tmp_path: Path) -> None:
     result = invoke("init", "--config", str(file), *NAMED)
     assert result.exit_code == 2
     assert "store.servers names a store that others run" in result.stderr
+
+
+class TestStore:
+    """A real process beside two stores of the harness."""
+
+    @staticmethod
+    def run(folder: Path, name: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "brookmq", "cluster", "store", "--json", "--data-dir", str(folder)]
+        environ = {key: value for key, value in os.environ.items() if not key.startswith("BROOKMQ_")}
+        return subprocess.Popen([*command, "--name", name], stdout=subprocess.PIPE, text=True, env=environ)
+
+    def test_it_takes_its_place_and_leaves_nothing_behind(self, tmp_path: Path) -> None:
+        with three_stores(tmp_path) as stores:
+            stores.wait_ready()
+            stores.kill(2)
+            stores.release_folder(2)
+            node = stores.memberships[2].node
+            process = self.run(tmp_path / "2", node.name)
+            try:
+                assert process.stdout is not None
+                ready = json.loads(process.stdout.readline())
+                assert (ready["ready"], ready["name"], ready["store"]) == (True, node.name, node.store)
+                assert psutil.pid_exists(ready["pid"])
+                process.terminate()
+                assert process.wait(20) == 0
+                assert not psutil.pid_exists(ready["pid"])
+            finally:
+                process.kill()
+                process.communicate()
+
+    def test_a_folder_of_no_cluster(self, tmp_path: Path) -> None:
+        result = invoke("store", "--data-dir", str(tmp_path))
+        assert result.exit_code == 2
+        assert "is no core of a cluster: run `brookmq cluster init`" in result.stderr

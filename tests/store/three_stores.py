@@ -172,6 +172,11 @@ class ThreeStores:
         finally:
             await probe.close()
 
+    def release_folder(self, index: int) -> None:
+        """Let another process have the folder of a store that does not run; it is not started here again."""
+        assert index not in self._processes
+        self._folders[index].close()
+
     def close(self) -> None:
         self.kill_all()
         for folder in self._folders:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from brookmq.base import logs
 from brookmq.base.config import Config, load
 from brookmq.base.errors import OperationError
 from brookmq.cli.failure import Failure
@@ -119,7 +120,7 @@ def init(
     for core in membership.cores:
         if core != membership.node:
             click.echo(f"  brookmq cluster join secret --name {core.name}")
-    click.echo("then start them all with `brookmq start` and their names")
+    click.echo("then `brookmq start` on the core that clients connect to, `brookmq cluster store` on the others")
 
 
 @cluster.command(short_help="Make this node a core of a cluster, with its secret.")
@@ -150,9 +151,32 @@ def join(secret: str, file: Path | None, data_dir: str | None, as_json: bool, na
         click.echo(json.dumps(_described(membership)))
         return
     click.echo(f"cluster {membership.cluster}: this is its core {membership.node.name}")
-    click.echo("start it with `brookmq start` and this name; the store answers when a majority of the cores is there:")
+    click.echo("run its store with `brookmq cluster store`; at the first start it waits for all cores:")
     for core in membership.cores:
         click.echo(f"  {core.name}  store {core.store}, routes {core.route}")
+
+
+@cluster.command(short_help="Run this core's store, without a broker.")
+@_common
+@_name
+def store(file: Path | None, data_dir: str | None, as_json: bool, name: str | None) -> None:
+    """Run the store of this core until SIGTERM or Ctrl-C, and no broker.
+
+    For the cores that only keep copies. Once a majority of the cores is there it prints one line:
+    `brookmq store ready name=… store=HOST:PORT`.
+
+    \b
+    Example:
+      brookmq cluster store --name b@10.0.0.2 --data-dir /var/lib/brookmq
+    """
+    config = _config(file, name, data_dir)
+    try:
+        logs.configure(config.log)
+        from brookmq.node.store_only import run
+
+        sys.exit(run(config, as_json))
+    except OperationError as error:
+        raise Failure(str(error)) from error
 
 
 @cluster.command(short_help="Print the cluster's secret.")

@@ -50,14 +50,18 @@ class Probe:
         self._error: Exception | None = None  # of the connection; the last one
 
     async def ask(self, answer_seconds_max: float | None = None) -> Answer:
-        """One question. Whatever goes wrong is an answer, never an exception."""
+        """One question. Whatever goes wrong is an answer, never an exception.
+
+        With a time of its own the connection stays when it passes: `reaches` tells whether somebody is there.
+        """
         try:
             client = await self._connected()
             reply = await client.request(_QUESTION, timeout=answer_seconds_max or ANSWER_SECONDS_MAX)
         except nats.errors.NoRespondersError:
             return Answer(Outcome.DISABLED, "the store runs without JetStream")
         except (nats.errors.Error, OSError, TimeoutError) as error:
-            await self.close()
+            if answer_seconds_max is None or not isinstance(error, nats.errors.TimeoutError):
+                await self.close()
             cause = self._error if isinstance(error, nats.errors.NoServersError) and self._error else error
             return Answer(Outcome.SILENT, f"the store does not answer ({_words(cause)})")
         return _judge(reply.data)

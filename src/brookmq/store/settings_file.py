@@ -31,6 +31,7 @@ MEMORY_BYTES_MAX = 256 * 1024 * 1024  # for streams in memory: leases only
 # Without a figure the server takes three quarters of what is free *at each start*, which shrinks as the store grows.
 # Retention limits the journal; this one is out of its way.
 FILE_BYTES_MAX = 1024**5
+ROUTE_REPORTS_EVERY = 60  # attempts to reach a member that is away, one a second: a line in the log once a minute
 TLS_SECONDS_MAX = 5  # for a handshake: one that never comes must not hold a socket
 
 
@@ -112,6 +113,8 @@ def _render_cluster(cluster: ClusterSettings) -> str:
     routes = ", ".join(_quoted(f"tls://{user}:{password}@{route}") for route in cluster.routes)
     return f"""\
 client_advertise: {_quoted(cluster.client_advertise)}
+connect_error_reports: {ROUTE_REPORTS_EVERY}
+reconnect_error_reports: {ROUTE_REPORTS_EVERY}
 {_render_tls(cluster.tls)}
 cluster {{
   name: {_quoted(cluster.name)}
