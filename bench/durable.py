@@ -14,7 +14,7 @@ from statistics import median
 from typing import Final
 
 from bench.brokers import BrokerError, Running
-from bench.session_states import fill_with_sessions
+from bench.session_states import CLIENT_ID, fill_with_sessions
 from bench.stage import Figures, Stage, bytes_on_disk, metric
 from brookmq.bench import packets
 
@@ -164,11 +164,11 @@ def start(stage: Stage) -> Figures:
     answered: dict[int, list[float]] = {few: [], many: []}
     with stage.folder() as place:
         for count in (few, many):
-            fill_with_sessions(stage, place / str(count), count)
+            fill_with_sessions(place / str(count), count)
         for _ in range(STARTS):
             for count in (few, many):
                 with stage.start(place / str(count)) as running:
-                    _connect_stored(running, f"bench-session-{random.randrange(count)}")
+                    _connect_stored(running, CLIENT_ID.format(random.randrange(count)))
                     answered[count].append(time.monotonic() - running.ready_at)
                     ready[count].append(running.start_s)
         size = bytes_on_disk(place / str(many), "sessions")

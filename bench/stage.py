@@ -69,8 +69,8 @@ def bytes_on_disk(folder: Path, stream: str) -> int:
     """Size of all files of the streams whose name begins so, as the file system has them."""
     return sum(
         path.stat().st_size
-        for found in folder.rglob(f"{stream}*")
-        if found.is_dir()
+        for found in folder.rglob("*")
+        if found.name.lower().startswith(stream) and found.is_dir()
         for path in found.rglob("*")
         if path.is_file()
     )

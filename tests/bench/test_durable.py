@@ -125,7 +125,7 @@ def test_a_scenario_for_one_broker_is_run_with_that_one_alone() -> None:
 
 
 def test_bytes_of_streams_are_those_of_their_files(tmp_path: Path) -> None:
-    for name, size in (("journal_0/msgs/1.blk", 100), ("journal_1/msgs/1.blk", 20), ("sessions/msgs/1.blk", 3)):
+    for name, size in (("JOURNAL_0/msgs/1.blk", 100), ("JOURNAL_1/msgs/1.blk", 20), ("SESSIONS/msgs/1.blk", 3)):
         path = tmp_path / "data" / name
         path.parent.mkdir(parents=True)
         path.write_bytes(bytes(size))
