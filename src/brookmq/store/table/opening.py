@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any
 
-from brookmq.store.errors import Ambiguous, StoreError, StoreFull
+from brookmq.store.errors import Ambiguous, StoreError
 from brookmq.store.journal.log_appender import LogAppender
 from brookmq.store.link import REQUEST_TIME_LIMIT_S, Link
 from brookmq.store.log import AppendLog, ownership_subject
 from brookmq.store.reader import Reader
 from brookmq.store.record import DATA, HEADER_BYTES, decode_header
 from brookmq.store.streams import Stream, declare, look, purge
+from brookmq.store.table.asking import PAUSE_S, until_answered
 from brookmq.store.table.found import FoundTable
 from brookmq.store.table.interface import META_PART
 from brookmq.store.table.limits import TableLimits
@@ -20,10 +21,6 @@ from brookmq.store.table.loading import Found
 from brookmq.store.table.log import TableLog
 from brookmq.store.table.parts import PartStore
 from brookmq.store.table.snapshots import Ended
-
-PAUSE_S: Final = 0.1  # before something is tried again
-
-Answer = TypeVar("Answer")
 
 
 async def open_table(
@@ -139,14 +136,9 @@ class _Shell:
             done(None)
 
     async def _purge(self, before: int, done: Ended) -> None:
-        while True:
-            try:
-                await purge(self._link, self._log.stream, before)
-            except (Ambiguous, StoreFull):
-                await asyncio.sleep(PAUSE_S)
-            except StoreError as error:
-                done(error)
-                return
-            else:
-                done(None)
-                return
+        try:
+            await until_answered(self._link, lambda: purge(self._link, self._log.stream, before))
+        except StoreError as error:
+            done(error)
+        else:
+            done(None)

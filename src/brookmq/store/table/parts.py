@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final
 
 from brookmq.base import faults
 from brookmq.store.errors import NO_MESSAGE, Ambiguous, Conflict, Deposed, RecordsLost, Refused, StoreFull
@@ -24,15 +23,13 @@ from brookmq.store.link import REQUEST_TIME_LIMIT_S, Link, checked
 from brookmq.store.log import EXPECTED_ON_SUBJECT
 from brookmq.store.reader import Batches, Reader
 from brookmq.store.streams import Stream, declare, purge, subjects
+from brookmq.store.table.asking import PAUSE_S, link_up, until_answered
 from brookmq.store.table.format import Head, decode_message, encode_chunk, encode_fence, encode_head
 from brookmq.store.table.interface import META_PART
 from brookmq.store.table.loading import Snapshot
 
 READ_BYTES_MAX: Final = 1024 * 1024  # in one answer, as they are stored; a larger head comes alone
-PAUSE_S: Final = 0.05  # before something is tried again
 MISSING_TIMES_MAX: Final = 400  # with the pauses 20 s, longer than an election: what is still not there is gone
-
-Answer = TypeVar("Answer")
 
 
 class PartStore:
@@ -61,7 +58,7 @@ class PartStore:
         )
         self._fence = await self._write(f"{self._prefix}.fence", encode_fence(term))
         snapshotted: set[int] = set()
-        for subject in await self._until_answered(self._list):
+        for subject in await until_answered(self._link, self._list):
             words = subject.split(".")
             if words[1].isdecimal():
                 (snapshotted if len(words) == 2 else self._littered).add(int(words[1]))
@@ -84,7 +81,7 @@ class PartStore:
                     return dict([await self._snapshot(sequence, record) for sequence, record in records])
                 missing += 1  # a replica that is behind
             except (Ambiguous, StoreFull):
-                await self._link_up()
+                await link_up(self._link)
             await asyncio.sleep(PAUSE_S)
         raise RecordsLost(f"{self.stream}: no snapshot of parts {parts}, which had one")
 
@@ -108,7 +105,7 @@ class PartStore:
             faults.hit("snapshot.write")
         await self._commit(head, encode_head(head, contents[-1]))
         if part in self._littered:
-            await self._until_answered(lambda: self._sweep(part, first or self._heads[part]))
+            await until_answered(self._link, lambda: self._sweep(part, first or self._heads[part]))
             if not head.chunks:
                 self._littered.discard(part)
 
@@ -156,7 +153,7 @@ class PartStore:
             answer = await self._link.request(subject, message, time_limit_s=self._time_limit_s)
             return int(checked(answer.data, self.stream)["seq"])
 
-        sequence = await self._until_answered(write)
+        sequence = await until_answered(self._link, write)
         self.bytes_written += len(message)
         return sequence
 
@@ -171,7 +168,7 @@ class PartStore:
             except Conflict:
                 return await self._judge(head)
 
-        self._heads[head.part] = await self._until_answered(write)
+        self._heads[head.part] = await until_answered(self._link, write)
         self.bytes_written += len(message)
 
     async def _judge(self, ours: Head) -> int:
@@ -200,21 +197,3 @@ class PartStore:
     async def _sweep(self, part: int, before: int) -> int:
         """Removes chunks that no snapshot needs any more."""
         return await purge(self._link, self.stream, before, f"{self._head_subject(part)}.>")
-
-    async def _until_answered(self, request: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Tries until there is an answer, as long as it takes: the store comes back, and until then the log grows."""
-        while True:
-            try:
-                return await request()
-            except (Ambiguous, StoreFull):
-                await self._link_up()
-                await asyncio.sleep(PAUSE_S)
-
-    async def _link_up(self) -> None:
-        found = asyncio.get_running_loop().create_future()
-        end = self._link.watch(lambda up, _: None if found.done() or not up else found.set_result(None))
-        try:
-            if not self._link.up:
-                await found
-        finally:
-            end()
