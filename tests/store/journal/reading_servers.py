@@ -14,37 +14,15 @@ from brookmq.store.journal.journal import Journal, JournalSettings
 from brookmq.store.journal.limits import ShardLimits
 from brookmq.store.journal.recovery import open_journal
 from brookmq.store.link import Link
+from tests.store.journal.groups import run_group
 
 QUICK = ShardLimits(linger_s=0.0)
 
 
-def packet(topic: bytes, payload: bytes, packet_id: int = 1) -> bytes:
-    """A QoS 1 PUBLISH packet of MQTT 3.1.1."""
-    body = struct.pack(">H", len(topic)) + topic + struct.pack(">H", packet_id) + payload
-    size, length = len(body), bytearray()
-    while size >= 0x80:
-        length.append(size & 0x7F | 0x80)
-        size >>= 7
-    length.append(size)
-    return b"\x32" + bytes(length) + body
-
-
 def group(payload: bytes, filters: Iterable[int] = (), *, topic: bytes = b"t", at: float = 1.0) -> Group:
-    ids = tuple(filters)
-    return Group(
-        packet(topic, payload), 1, 1, False, False, True, topic, "publisher", None, at, 0.0, False, False, b"",
-        struct.pack(f">{len(ids)}I", *ids),
-    )  # fmt: skip
-
-
-class Settled:
-    """A ticket that counts."""
-
-    def __init__(self) -> None:
-        self.reasons: list[int] = []
-
-    def settle(self, reason: int) -> None:
-        self.reasons.append(reason)
+    """One message; a payload of eight bytes names it, see ``payloads``."""
+    packed = b"".join(struct.pack(">I", one) for one in filters)
+    return run_group(topic, 1, payload, published_at=at, filters=packed)
 
 
 async def opened(link: Link, settings: JournalSettings, deadline_s: float = 20.0) -> Journal:
@@ -66,19 +44,24 @@ async def journal_over(link: Link, settings: JournalSettings | None = None) -> A
         await journal.close()
 
 
-async def append(journal: Journal, shard: int, groups: Iterable[Group]) -> None:
-    """One batch, stored when this returns."""
-    done = asyncio.get_running_loop().create_future()
+class Ticket:
+    """Who waits for a group."""
 
-    class Ticket:
-        def settle(self, reason: int) -> None:
-            done.set_result(reason)
+    def __init__(self) -> None:
+        self.settled: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    listed = list(groups)
-    for each in listed[:-1]:
+    def settle(self, reason: int) -> None:
+        self.settled.set_result(reason)
+
+
+async def append(journal: Journal, groups: Iterable[Group], shard: int = 0) -> int:
+    """One batch; when this returns it is stored, or (not 0) not known to be."""
+    ticket = Ticket()
+    *others, last = groups
+    for each in others:
         journal.shards[shard].add(each, None)
-    journal.shards[shard].add(listed[-1], Ticket())
-    assert await done == 0
+    journal.shards[shard].add(last, ticket)
+    return await ticket.settled
 
 
 async def looked(

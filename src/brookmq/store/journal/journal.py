@@ -15,6 +15,7 @@ from typing import Final
 
 from brookmq.store.errors import StoreError
 from brookmq.store.journal.batch import Batch
+from brookmq.store.journal.ending import end
 from brookmq.store.journal.limits import ShardLimits
 from brookmq.store.journal.log_appender import LogAppender
 from brookmq.store.journal.reading import ShardReading, Wake
@@ -153,8 +154,7 @@ class Journal:
     async def abandon(self) -> None:
         """Leaves at once."""
         if self._tending is not None:
-            self._tending.cancel()
-            await asyncio.gather(self._tending, return_exceptions=True)
+            await end([self._tending])
         for opened in self._open:
             await opened.appender.log.leave()
             await opened.reading.close()

@@ -14,6 +14,7 @@ from typing import Any, Final
 from brookmq.store.errors import BadRecord, StoreError
 from brookmq.store.journal.batch import Batch
 from brookmq.store.journal.cache import Cache
+from brookmq.store.journal.ending import end
 from brookmq.store.journal.index import Missing, ShardIndex
 from brookmq.store.journal.plans import Blind, Plan, Plans
 from brookmq.store.journal.seeking import Seeker
@@ -312,7 +313,5 @@ class ShardReading:
 
     async def close(self) -> None:
         """Ends all flights; nobody is woken any more."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(self._tasks)
         await self.seeker.lanes.close()

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
-from brookmq.store.errors import Ambiguous
+from brookmq.store.errors import Ambiguous, BadRecord
 from brookmq.store.journal.batch import Batch, decode_batch, decode_filters
 from brookmq.store.journal.index import Row
 from brookmq.store.journal.places import Bounds, Places
@@ -179,8 +179,13 @@ class Seeker:
         for sequence, record in records:
             if items:
                 await asyncio.sleep(0)  # a batch takes some milliseconds to unpack, and others wait
-            decode_header(record, sequence)
-            item = decode(self.number, sequence, record[HEADER_BYTES:])
+            try:
+                decode_header(record, sequence)
+                item = decode(self.number, sequence, record[HEADER_BYTES:])
+            except BadRecord:
+                if items:
+                    break  # what stands before it can be read; who comes to it will hear
+                raise
             self.places.put(item.base, sequence)
             items.append(item)
         if items:
