@@ -105,7 +105,7 @@ class _Opener:
             term = await self._seize(appender)
             tail = await read_tail(lanes, self._number, term)
             opened = await self._wire(appender, lanes, tail, batches, summaries)
-            await write_mark(self._link, self._stream.name, tail.head, term)
+            await write_mark(self._link, self._stream.name, tail.head, term + 1)
         except BaseException:
             await appender.log.leave()
             await lanes.close()

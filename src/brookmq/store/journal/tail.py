@@ -24,6 +24,7 @@ from brookmq.store.link import Link
 from brookmq.store.log import ownership_subject
 from brookmq.store.reader import STALE_PAUSE_S, Lanes
 from brookmq.store.record import DATA, HEADER_BYTES, OWNERSHIP, decode_header
+from brookmq.store.streams import state_of
 
 MESSAGES_PER_RECORD_MAX: Final = 65_536  # a batch has 256 KiB, or is one run of at most 500 messages
 TAIL_TIME_LIMIT_S: Final = 10.0  # longer than an election
@@ -64,7 +65,7 @@ async def read_tail(lanes: Lanes, shard: int, term: int) -> Tail:
             raise Ambiguous(f"{lanes.stream}: no replica has our ownership record at {term}")
         await asyncio.sleep(STALE_PAUSE_S)
     if not tail.last:
-        tail.head = await _behind_mark(lanes.link, lanes.stream, term)
+        tail.head = await _behind_mark(lanes.link, lanes.stream)
     return tail
 
 
@@ -75,11 +76,12 @@ async def write_mark(link: Link, stream: str, offset: int, sequence: int) -> Non
     await link.api(f"STREAM.UPDATE.{stream}", config)
 
 
-async def _behind_mark(link: Link, stream: str, term: int) -> int:
-    """Behind all offsets that can have been given before a term; 0 in a new journal."""
-    config = (await link.api(f"STREAM.INFO.{stream}"))["config"]
-    mark = (config.get("metadata") or {}).get(MARK, "")
+async def _behind_mark(link: Link, stream: str) -> int:
+    """Behind all offsets that can have been given, in a stream without batches; 0 in a new journal."""
+    answer = await link.api(f"STREAM.INFO.{stream}")
+    mark = (answer["config"].get("metadata") or {}).get(MARK, "")
     if not mark:
         return 0
     offset, sequence = (int(number) for number in mark.split())
-    return offset + max(term - sequence, 0) * MESSAGES_PER_RECORD_MAX
+    gone = state_of(answer).first_sequence - sequence  # records that may have been batches; those still there are none
+    return offset + max(gone, 0) * MESSAGES_PER_RECORD_MAX
