@@ -1,0 +1,150 @@
+"""A table of many keys: its start does not depend on their number, and loading them is in nobody's way."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+
+from brookmq.store.link import Link
+from brookmq.store.streams import look
+from brookmq.store.table.interface import part_of
+from brookmq.store.table.limits import TableLimits
+from brookmq.store.table.log import TableLog
+from brookmq.store.table.opening import open_table
+from tests.store.log_servers import Servers, linked, running, until
+from tests.store.table.owners import Owner
+
+STATE_BYTES = 200
+DEADLINE_S = 600.0
+START_S_MAX = 0.5
+PART_S_MAX = 0.05
+SLICE_S_MAX = 0.01
+
+
+def key_of(number: int) -> bytes:
+    return b"cclient-%09d" % number
+
+
+class Slices:
+    """How much processor time a function takes at a time; the machine is shared, so that clocks would tell less."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self.times: list[float] = []
+        self._function = function
+
+    def __call__(self) -> None:
+        began = time.thread_time()
+        self._function()
+        self.times.append(time.thread_time() - began)
+
+
+async def change_all(owner: Owner, numbers: list[int], chance: random.Random) -> float:
+    """One change each, as fast as the table takes them; returns the seconds."""
+    table = owner.table
+    began = time.monotonic()
+    for count, number in enumerate(numbers):
+        owner.assign(key := key_of(number), value := chance.randbytes(STATE_BYTES))
+        table.change(key, value)
+        if table.full:
+            room = asyncio.Event()
+            table.wait(room.set)
+            await room.wait()
+        elif count % 200 == 0:
+            await asyncio.sleep(0)
+    await until(lambda: table.waiting_bytes == 0, "all is stored", DEADLINE_S)
+    return time.monotonic() - began
+
+
+async def written(link: Link, table: TableLog) -> int:
+    """Bytes that the store was given, changes and snapshots together."""
+    state = await look(link, f"{table.name.upper()}_PARTS")
+    assert state.records
+    return table.commit.bytes_appended + table.snapshots.bytes_written
+
+
+async def fill(servers: Servers, count: int, changes: int, limits: TableLimits) -> dict[bytes, bytes]:
+    chance = random.Random(1)
+    async with linked(servers) as link:
+        table = await open_table(link, "sessions", limits=limits)
+        owner = Owner(table)
+        seconds = await change_all(owner, list(range(count)), chance)
+        own = count * (STATE_BYTES + len(key_of(0)))
+        print(
+            f"{count} keys stored in {seconds:.1f} s, {await written(link, table) / own:.1f} times their bytes written"
+        )
+        before = await written(link, table)
+        seconds = await change_all(owner, [chance.randrange(count) for _ in range(changes)], chance)
+        own = changes * (STATE_BYTES + len(key_of(0)))
+        amplified = (await written(link, table) - before) / own
+        rate = changes / seconds
+        print(f"{changes} changes in {seconds:.1f} s, {rate:,.0f}/s; {amplified:.1f} times their bytes written")
+        state = await look(link, "SESSIONS")
+        print(f"tail: {state.bytes / 1e6:.1f} MB in {state.records} records; {table.snapshots.written} snapshots")
+        assert state.bytes < 1.3 * limits.tail_bytes_max
+        await table.close()
+        return owner.states
+
+
+async def start(servers: Servers, states: dict[bytes, bytes], limits: TableLimits) -> None:
+    chance = random.Random(2)
+    keys = list(states)
+    async with linked(servers) as link:
+        began, began_cpu = time.monotonic(), time.process_time()
+        table = await open_table(link, "sessions", limits=limits)
+        took, took_cpu = time.monotonic() - began, time.process_time() - began_cpu
+        owner = Owner(table)
+        print(f"open in {took:.3f} s ({took_cpu:.3f} s of processor), {len(table.loading._unloaded)} parts to load")
+        assert took_cpu < START_S_MAX
+        slices = Slices(table.loading._slice)
+        table.loading._slice = slices  # type: ignore[method-assign]
+        began = time.monotonic()
+        table.begin_loading()
+        waits: list[float] = []
+        while not table.all_loaded and len(waits) < 200:
+            part = part_of(chance.choice(keys))
+            if table.loaded(part):
+                await asyncio.sleep(0.001)
+                continue
+            woken = asyncio.Event()
+            asked = time.monotonic()
+            table.load(part, woken.set)
+            await woken.wait()
+            waits.append(time.monotonic() - asked)
+            await asyncio.sleep(0.002)
+        await until(lambda: table.all_loaded, "all is loaded", DEADLINE_S)
+        took = time.monotonic() - began
+        waits.sort()
+        print(
+            f"{len(keys)} keys loaded in {took:.2f} s, {len(slices.times)} slices of at most {max(slices.times):.4f} s"
+        )
+        print(f"a part on demand in {waits[len(waits) // 2]:.4f} s, at most {waits[-1]:.4f} s")
+        assert owner.states == states
+        assert waits[len(waits) * 9 // 10] < PART_S_MAX
+        assert max(slices.times) < SLICE_S_MAX
+        await table.close()
+
+
+def through(count: int, changes: int, limits: TableLimits) -> None:
+    async def test(servers: Servers) -> None:
+        states = await fill(servers, count, changes, limits)
+        await start(servers, states, limits)
+
+    async def bounded(servers: Servers) -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            await test(servers)
+
+    with running(room="20GB") as servers:
+        asyncio.run(bounded(servers))
+
+
+def test_twenty_thousand_keys() -> None:
+    through(20_000, 20_000, TableLimits(tail_bytes=1_000_000, tail_bytes_max=5_000_000))
+
+
+@pytest.mark.long
+def test_a_million_keys() -> None:
+    through(1_000_000, 300_000, TableLimits())
