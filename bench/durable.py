@@ -153,7 +153,7 @@ def _needle_back(stage: Stage, running: Running, number: int) -> Figures:
     back = ("back", "-n", 1, "--client-id", "bench-needle-%i", "--first", number, "--expect", NEEDLES)
     report = stage.tool(running, *back)
     read = metric(running, "brookmq_journal_bytes_read_total") - before
-    journal = metric(running, "brookmq_journal_bytes")
+    journal = bytes_on_disk(running.folder, "journal")
     return {"back_s": report["duration_s"], "read_percent": 100 * read / journal, "journal_bytes": journal}
 
 
