@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from brookmq.base.errors import PeerError
+from brookmq.base.errors import OperationError, PeerError
 from brookmq.ops.paging import Listing
 from brookmq.ops.view import (
     AlarmInfo,
     ClientDetail,
     ClientInfo,
+    ImportResult,
     ListenerInfo,
     LogLevel,
     NodeInfo,
@@ -70,6 +71,10 @@ class MemoryNode:
         self.level: LogLevel = "info"
         self.published: list[PublishRequest] = []
         self.waiting = False
+        self.data: list[bytes] = []  # what an export gives, piece by piece
+        self.no_data = ""  # why there is none
+        self.imported = b""
+        self.asked: dict[str, bool] = {}  # how the last export or import was asked for
         self._clients: Listing[ClientInfo] = Listing(lambda: (self.table,), self.table.get)
         self._subscriptions: Listing[SubscriptionInfo] = Listing(lambda: (self.subscribed,), self.subscribed.get)
         self._topics: Listing[TopicInfo] = Listing(lambda: (set(self._filters()),), self._topic)
@@ -129,6 +134,28 @@ class MemoryNode:
 
     async def kick(self, client_id: str) -> bool:
         return self.table.pop(client_id, None) is not None
+
+    async def forget(self, client_id: str) -> bool:
+        return await self.kick(client_id)
+
+    async def export_data(self, *, journal: bool) -> AsyncIterator[bytes]:
+        self.asked = {"journal": journal}
+        if self.no_data:
+            raise OperationError(self.no_data)
+        return self._pieces()
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        for piece in self.data:
+            yield piece
+
+    async def import_data(self, pieces: AsyncIterator[bytes], *, replace: bool) -> ImportResult:
+        self.asked = {"replace": replace}
+        self.imported = b""
+        if self.no_data:
+            raise OperationError(self.no_data)
+        async for piece in pieces:
+            self.imported += piece
+        return ImportResult(1, 2, 3, 4, same_configuration=not replace)
 
     async def subscriptions(
         self, after: str, limit: int, *, client_id: str | None = None, topic_filter: str | None = None

@@ -217,3 +217,15 @@ def test_help_has_examples(command: list[str]) -> None:
     assert result.exit_code == 0
     assert "Example" in result.stdout
     assert "brookmq ctl" in result.stdout
+
+
+def test_clients_forget(run: Run, memory_node: MemoryNode) -> None:
+    memory_node.add_client("a")
+    memory_node.add_client("b/ü")
+    assert run("clients", "forget", "a").stdout == "forgotten\n"
+    assert json.loads(run("clients", "forget", "b/ü", "--json").stdout) == {"client_id": "b/ü", "forgotten": True}
+    assert memory_node.table == {}
+    assert run("clients", "forget", "a").exit_code == EXIT_REFUSED
+    said = " ".join(run("clients", "forget", "--help").stdout.split())
+    assert "retained messages that it published, as they are their topics' values" in said
+    assert "records of the journal until retention removes them" in said

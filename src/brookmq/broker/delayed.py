@@ -97,12 +97,16 @@ class DelayedMessages:
         ):
             self.refused += 1
             return False
+        self.put(message, due)
+        return True
+
+    def put(self, message: Message, due: float) -> None:
+        """The same without limits, for what another node had taken in."""
         self.last_id += 1
         entry = DelayedEntry(self.last_id, due, message)
         self.restore(entry)
         if self.on_add is not None:
             self.on_add(entry)
-        return True
 
     def restore(self, entry: DelayedEntry) -> None:
         """Put back what was kept. No limit holds: it was taken in once."""

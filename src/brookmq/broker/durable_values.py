@@ -29,7 +29,7 @@ from brookmq.broker.publishing import SYS_PREFIX
 from brookmq.broker.replay import Replays
 from brookmq.broker.retained import RetainedStore, part_of_topic
 from brookmq.store.message_record import decode_message, encode_message
-from brookmq.store.table.interface import META_KEY, META_PART, Entry, Table
+from brookmq.store.table.interface import META_KEY, META_PART, PARTS, Entry, Table
 from brookmq.store.value_record import (
     DELAYED_KEY,
     DELETED,
@@ -99,6 +99,36 @@ class DurableValues:
             self._asked.add(part)
             self.table.load(part, self._replays.wake)
         return False
+
+    # -- backups, and people who want to be forgotten
+
+    def count(self) -> int:
+        """How many values there are, about: what is not loaded yet is not counted."""
+        return self._retained.count + self._delayed.count
+
+    def put(self, key: bytes, state: bytes) -> None:
+        """Take a value of a backup, whatever the key had. A delayed message gets a new number."""
+        if key[:1] == DELAYED_KEY:
+            due, message = decode_delayed(state)
+            self._delayed.put(message, due)
+        else:
+            self._retained.put(decode_message(state))
+
+    def clear(self) -> None:
+        """Remove all that is loaded, but for what the node says of itself."""
+        for part in range(PARTS):
+            for topic in self._retained.topics(part):
+                if not topic.startswith(SYS_PREFIX):
+                    self._retained.delete(topic)
+        for entry in self._delayed.page(0, self._delayed.count):
+            self._delayed.remove(entry.id)
+
+    def forget(self, client_id: str) -> int:
+        """Remove the delayed messages of a client; how many there were. Retained ones are their topics' values."""
+        theirs = [entry for entry in self._delayed.page(0, self._delayed.count) if entry.message.client_id == client_id]
+        for entry in theirs:
+            self._delayed.remove(entry.id)
+        return len(theirs)
 
     # -- changes
 

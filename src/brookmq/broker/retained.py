@@ -99,6 +99,13 @@ class RetainedStore:
             self.count += 1
             self.keys.add(_key(message.topic))
 
+    def put(self, message: Message) -> None:
+        """Keep a message instead of what the topic has, without limits: it was taken once, by another node."""
+        self.delete(message.topic)
+        self.restore(message)
+        if self.on_set is not None:
+            self.on_set(message)
+
     def get(self, topic: bytes, now: float) -> Message | None:
         """The message of a topic; an expired one is removed instead."""
         message = self._parts[part_of_topic(topic)].get(topic)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from brookmq import __version__, _pure
 from brookmq.base import logs
-from brookmq.base.errors import PeerError
+from brookmq.base.errors import OperationError, PeerError
 from brookmq.base.message import Message
 from brookmq.broker.channel import Channel
 from brookmq.broker.publishing import SYS_PREFIX
@@ -26,6 +26,7 @@ from brookmq.ops.view import (
     AlarmInfo,
     ClientDetail,
     ClientInfo,
+    ImportResult,
     ListenerInfo,
     LogLevel,
     NodeInfo,
@@ -39,6 +40,7 @@ from brookmq.ops.view import (
 )
 
 if TYPE_CHECKING:
+    from brookmq.node.backup import Backup
     from brookmq.node.node import Node as RunningNode
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -53,6 +55,7 @@ class View:
     def __init__(self, node: RunningNode) -> None:
         self._node = node
         self._broker = node.broker
+        self.backup: Backup | None = None  # once what the node keeps is open
         self._most = 0
         self._compiled = "plain" not in _pure.form()
         sessions = self._broker.sessions.by_client_id
@@ -179,6 +182,26 @@ class View:
         if sessions.by_client_id.get(client_id) is session:
             sessions.end(session, reasons.ADMINISTRATIVE_ACTION, time.time())
         return True
+
+    async def forget(self, client_id: str) -> bool:
+        session = self._broker.sessions.by_client_id.get(client_id)
+        if session is not None:
+            session.will = None  # kicking would publish it
+        removed = await self.backup.forget(client_id) if self.backup is not None else False
+        return await self.kick(client_id) or removed
+
+    # -- data
+
+    def _backup(self) -> Backup:
+        if self.backup is None:
+            raise OperationError("what this node keeps can't be had now: its store is not in use")
+        return self.backup
+
+    async def export_data(self, *, journal: bool) -> AsyncIterator[bytes]:
+        return await self._backup().export(journal=journal)
+
+    async def import_data(self, pieces: AsyncIterator[bytes], *, replace: bool) -> ImportResult:
+        return await self._backup().restore(pieces, replace=replace)
 
     # -- subscriptions and topics
 

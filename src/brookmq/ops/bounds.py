@@ -27,6 +27,9 @@ REQUEST_WAIT_S = 10.0
 BODY_WAIT_S = 30.0
 """How long a request may take to send its whole body."""
 
+STREAMED = frozenset({("PUT", "/api/v1/data")})
+"""Requests whose body is taken in as it comes, and may have any size; each piece of it has to come in time."""
+
 KEEP_ALIVE_S = 5
 """How long a connection may stay idle between requests."""
 
@@ -57,12 +60,36 @@ class BoundedBodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if (scope["method"], scope["path"]) in STREAMED:
+            await self._app(scope, _prompt(receive), send)
+            return
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         if not declared.isdigit() or int(declared) > BODY_BYTES_MAX:
             response = error_response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _TOO_LONG, {"connection": "close"})
             await response(scope, receive, send)
             return
         await self._app(scope, _bounded(receive), send)
+
+
+def _prompt(receive: Receive) -> Receive:
+    """``receive`` with a limit on the wait for each piece of the body."""
+    complete = False
+
+    async def prompt_receive() -> Message:
+        nonlocal complete
+        if complete:
+            return await receive()
+        try:
+            async with asyncio.timeout(BODY_WAIT_S):
+                message = await receive()
+        except TimeoutError:
+            raise ApiError(
+                HTTPStatus.REQUEST_TIMEOUT, f"nothing came for {BODY_WAIT_S:.0f} s", {"connection": "close"}
+            ) from None
+        complete = not message.get("more_body", False)
+        return message
+
+    return prompt_receive
 
 
 _TOO_LONG = f"a request may have {BODY_BYTES_MAX} bytes"

@@ -17,7 +17,7 @@ Rules for an implementation:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Literal, Protocol, TypeVar
@@ -181,6 +181,18 @@ class AlarmInfo:
     raised_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """What came of a backup: ``values`` are retained and delayed messages, ``messages`` those of the journal.
+    ``messages_left`` had been sent to their clients and not acknowledged, and are not in the backup's journal."""
+
+    values: int
+    sessions: int
+    messages: int
+    messages_left: int
+    same_configuration: bool
+
+
 class NodeView(Protocol):
     """One node, as operations see it. ``node.py`` implements it; see the rules at the top of the module."""
 
@@ -215,6 +227,10 @@ class NodeView(Protocol):
     async def kick(self, client_id: str) -> bool:
         """End the client's connection (reason 0x98, administrative action) and its session; false if it has none."""
 
+    async def forget(self, client_id: str) -> bool:
+        """Kick the client and forget all that was kept for it, its will unpublished; false if there was nothing.
+        Retained messages are their topics' values, and what is in the journal stays there until retention."""
+
     async def subscriptions(
         self, after: str, limit: int, *, client_id: str | None = None, topic_filter: str | None = None
     ) -> Page[SubscriptionInfo]:
@@ -233,3 +249,10 @@ class NodeView(Protocol):
 
     async def publish(self, request: PublishRequest) -> PublishResult:
         """Publish as a client would; ``PeerError`` with its reason for a message that a client could not send."""
+
+    async def export_data(self, *, journal: bool) -> AsyncIterator[bytes]:
+        """All that the node keeps, as the bytes of a backup; ``OperationError`` when it can't be had now."""
+
+    async def import_data(self, pieces: AsyncIterator[bytes], *, replace: bool) -> ImportResult:
+        """Take in a backup. Clients are refused meanwhile. ``OperationError`` when the node has sessions and may not
+        ``replace`` them, or when the backup can't be read."""

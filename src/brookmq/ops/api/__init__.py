@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from brookmq.ops.api import (
     alarms,
     clients,
+    data,
     log_level,
     metrics,
     node,
@@ -28,6 +29,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     topics.router,
     retained.router,
     publish.router,
+    data.router,
     metrics.router,
     alarms.router,
     log_level.router,

@@ -47,6 +47,15 @@ async def kick_client(view: View, client_id: NameInPath) -> None:
         raise _no_client(client_id)
 
 
+@router.delete("/clients/{client_id}/data", status_code=HTTPStatus.NO_CONTENT)
+async def forget_client(view: View, client_id: NameInPath) -> None:
+    """Kick the client and forget everything that is kept for it: session, subscriptions, what waits for it, its will,
+    its delayed messages. Retained messages that it published are their topics' values and stay; its client id stays in
+    journal records until retention removes them."""
+    if not await view.forget(client_id):
+        raise _no_client(client_id)
+
+
 @router.get("/clients/{client_id}/subscriptions")
 async def list_client_subscriptions(
     view: View, client_id: NameInPath, after: After, limit: Limit = PAGE_ROWS_DEFAULT

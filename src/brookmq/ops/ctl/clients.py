@@ -22,13 +22,14 @@ COLUMNS: tuple[Column, ...] = (
 
 @click.group()
 def clients() -> None:
-    """List, show and kick clients.
+    """List, show, kick and forget clients.
 
     \b
     Examples:
       brookmq ctl clients list --connected
       brookmq ctl clients show pump-7
       brookmq ctl clients kick pump-7
+      brookmq ctl clients forget pump-7
     """
 
 
@@ -102,3 +103,24 @@ def kick_client(node: Node, as_json: bool, client_id: str) -> None:
         print_json({"client_id": client_id, "kicked": True})
     else:
         click.echo("kicked")
+
+
+@clients.command(name="forget")
+@click.argument("client_id")
+@node_options
+def forget_client(node: Node, as_json: bool, client_id: str) -> None:
+    """Forget everything that the node keeps for a client, and end its connection.
+
+    Its session goes, with subscriptions, what waits for it, and its will, which is not published; so do messages that
+    it delayed. What stays: retained messages that it published, as they are their topics' values (`brookmq ctl retained
+    delete`), and its client id in records of the journal until retention removes them ([journal] max_age).
+
+    \b
+    Example:
+      brookmq ctl clients forget pump-7
+    """
+    node.request("DELETE", f"/clients/{segment(client_id)}/data")
+    if as_json:
+        print_json({"client_id": client_id, "forgotten": True})
+    else:
+        click.echo("forgotten")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
 
+if TYPE_CHECKING:
+    import httpx
+
 URL_DEFAULT = "http://127.0.0.1:18083"
 ANSWER_WAIT_S = 10.0
+STREAM_WAIT_S = 60.0  # for the next piece of something long, and for the node to take one
 PAGE_ROWS = 1000
 
 EXIT_REFUSED = 1
@@ -70,14 +75,57 @@ class Node:
             if after is None:
                 return
 
+    def stream(self, path: str, **query: Any) -> Iterator[bytes]:
+        """The bytes of an answer that may be long, as they come; each piece has to come in time."""
+        import httpx
+
+        with (
+            self._explained(long=True),
+            httpx.stream(
+                "GET", f"{self.url}/api/v1{path}", params=query, timeout=STREAM_WAIT_S, trust_env=False
+            ) as response,
+        ):
+            if response.status_code >= HTTPStatus.BAD_REQUEST:
+                response.read()
+                raise NodeRefused(f"the node says: {self._answer(response)['message']}")
+            yield from response.iter_raw()
+
+    def send(self, path: str, pieces: Iterable[bytes], **query: Any) -> Any:
+        """The decoded answer to a body that may be long."""
+        import httpx
+
+        with self._explained(long=True):
+            response = httpx.put(
+                f"{self.url}/api/v1{path}", content=pieces, params=query, timeout=STREAM_WAIT_S, trust_env=False
+            )
+            answer = self._answer(response)
+        if response.status_code >= HTTPStatus.BAD_REQUEST:
+            raise NodeRefused(f"the node says: {answer['message']}")
+        return answer
+
     def _exchange(self, method: str, path: str, query: Mapping[str, Any] | None, body: object) -> tuple[int, Any]:
         import httpx
 
-        try:
+        with self._explained():
             response = httpx.request(
                 method, self.url + path, params=query, json=body, timeout=ANSWER_WAIT_S, trust_env=False
             )
-            answer = response.json() if response.content else None
+            return response.status_code, self._answer(response)
+
+    def _answer(self, response: httpx.Response) -> Any:
+        answer = response.json() if response.content else None
+        if response.status_code >= HTTPStatus.BAD_REQUEST and not (isinstance(answer, dict) and "message" in answer):
+            raise self._not_ours()
+        return answer
+
+    @contextmanager
+    def _explained(self, *, long: bool = False) -> Iterator[None]:
+        """Everything that can go wrong on the way, as a sentence. What breaks off a ``long`` exchange is the node's
+        end; where a short one breaks off, nobody spoke HTTP."""
+        import httpx
+
+        try:
+            yield
         except (httpx.InvalidURL, httpx.UnsupportedProtocol):
             raise click.BadParameter(f"{self.url!r} is not a URL such as {URL_DEFAULT}", param_hint="--url") from None
         except httpx.ConnectError:
@@ -87,14 +135,14 @@ class Node:
                 "its ready line."
             ) from None
         except httpx.TimeoutException:
+            wait_s = STREAM_WAIT_S if long else ANSWER_WAIT_S
             raise NoAnswer(
-                f"{self.url} did not answer within {ANSWER_WAIT_S:.0f} s. Is the node overloaded? Its log may tell."
+                f"{self.url} did not answer within {wait_s:.0f} s. Is the node overloaded? Its log may tell."
             ) from None
-        except (httpx.HTTPError, ValueError):
+        except (httpx.HTTPError, ValueError) as error:
+            if long and isinstance(error, httpx.TransportError):
+                raise NoAnswer(f"the connection to {self.url} was lost ({error}). Is the node still up?") from None
             raise self._not_ours() from None
-        if response.status_code >= HTTPStatus.BAD_REQUEST and not (isinstance(answer, dict) and "message" in answer):
-            raise self._not_ours()
-        return response.status_code, answer
 
     def _not_ours(self) -> NoAnswer:
         return NoAnswer(

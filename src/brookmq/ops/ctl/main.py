@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from brookmq.ops.ctl.clients import clients
+from brookmq.ops.ctl.data import data
 from brookmq.ops.ctl.node import alarms, log_level, metrics, status
 from brookmq.ops.ctl.publish import publish
 from brookmq.ops.ctl.retained import retained
@@ -29,5 +30,5 @@ def ctl() -> None:
     """
 
 
-for command in (status, clients, subscriptions, topics, retained, publish, metrics, alarms, log_level):
+for command in (status, clients, subscriptions, topics, retained, publish, data, metrics, alarms, log_level):
     ctl.add_command(command)

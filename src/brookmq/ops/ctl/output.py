@@ -71,6 +71,11 @@ def moment(text: str | None) -> str | None:
     return None if text is None else f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
+def moment_of(seconds: float | None) -> str | None:
+    """The same for unix seconds."""
+    return None if seconds is None else moment(datetime.fromtimestamp(seconds, UTC).isoformat())
+
+
 def age(text: str | None) -> str | None:
     """How long ago a point in time was."""
     return None if text is None else duration((datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds())

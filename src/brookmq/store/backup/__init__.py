@@ -1,0 +1,1 @@
+"""A node's data in one file, and back."""
