@@ -163,7 +163,7 @@ class Simulation:
             case 5:
                 self.restart()
             case 6:
-                self.clock.advance(self.chance.choice([LIMITS.linger_s / 3, LIMITS.linger_s, 0.1, 1.0]))
+                self.clock.advance(self.chance.choice([LIMITS.linger_s / 3, LIMITS.linger_s, 0.1, 1.0, 3.0]))
             case 7:
                 self.shard.overdue(self.clock.now, STORE_WAIT_S)
             case 8:

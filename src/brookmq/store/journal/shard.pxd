@@ -39,7 +39,8 @@ cdef class Shard:
     cpdef wait(self, object callback)
     @cython.locals(since=double, tickets=list, gone=Waiting)
     cpdef overdue(self, double now, double wait_s)
-    cdef double _pause(self) except? -1.0
+    @cython.locals(pause=double)
+    cdef double _pause(self) except -1.0
     @cython.locals(pause=double)
     cdef _arm(self)
     cdef _arm_soon(self)

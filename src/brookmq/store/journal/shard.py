@@ -128,15 +128,16 @@ class Shard:
     # -- when to append
 
     def _pause(self) -> float:
-        """Seconds for which what waits has to wait; not above 0 when it is due."""
+        """Seconds for which what waits has to wait; 0 when it is due."""
         if self._waiting.bytes >= self.limits.batch_bytes:
             return 0.0
-        return self._last_began + self.limits.linger_s - self._clock() - TIMER_SLACK_S
+        pause = self._last_began + self.limits.linger_s - self._clock()
+        return pause if pause > TIMER_SLACK_S else 0.0
 
     def _arm(self) -> None:
         """Something waits and nothing is under way: append when it is time."""
         pause = self._pause()
-        if pause <= 0.0:
+        if pause == 0.0:
             self._arm_soon()
         elif not self._timer:
             self._timer = True
@@ -160,7 +161,7 @@ class Shard:
 
     def _send_or_arm(self) -> None:
         if self.under_way is None and self._waiting.groups and not self._soon:
-            if self._pause() <= 0.0:
+            if self._pause() == 0.0:
                 self._send()
             else:
                 self._arm()
