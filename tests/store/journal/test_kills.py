@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import partial
 
 import pytest
 
@@ -68,12 +69,8 @@ async def killed_while_reading(servers: Servers, seed: int, kills: int) -> int:
                 for wanted in sets
             ]
             for _ in range(kills):
-                before = sum(writer.appended for writer in writers)
-                more = chance.randrange(30, 600)
-                await until(
-                    lambda before=before, more=more: sum(writer.appended for writer in writers) > before + more,
-                    "appends",
-                )
+                enough = sum(writer.appended for writer in writers) + chance.randrange(30, 600)
+                await until(partial(reached, writers, enough), "appends")
                 servers.kill()
                 await asyncio.sleep(chance.choice([0.0, 0.05, 0.3]))
                 servers.start()
@@ -93,6 +90,10 @@ async def read_again(link: Link, appended: list[int]) -> None:
         for shard in range(2):
             for wanted in (None, frozenset([17])):
                 assert payloads(await drained(journal, shard, 0, wanted), wanted) == expected(appended[shard], wanted)
+
+
+def reached(writers: list[Writer], count: int) -> bool:
+    return sum(writer.appended for writer in writers) > count
 
 
 def expected(count: int, wanted: frozenset[int] | None) -> list[bytes]:
@@ -126,7 +127,7 @@ def test_a_reader_waits_through_an_outage_and_is_woken_once() -> None:
             servers.kill()
             await until(lambda: not link.up, "down")
             for reader in range(20):
-                journal.load(0, 0, frozenset([2]) if reader % 2 else None, lambda reader=reader: woken.append(reader))
+                journal.load(0, 0, frozenset([2]) if reader % 2 else None, partial(woken.append, reader))
             await until(lambda: journal.trouble != "", "said")
             assert woken == []
             servers.start()

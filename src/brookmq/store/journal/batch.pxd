@@ -23,6 +23,8 @@ cdef class Batch:
     cdef readonly Py_ssize_t size
     cdef tuple _filters
 
+@cython.locals(group=Group, parts=list, before=bytes, filters=bytes)
+cpdef bytes joined_filters(list groups)
 cpdef tuple _unique_ids(list groups)
 @cython.locals(content=bytearray, packed=bytes, out=bytearray, flags=cython.int)
 cpdef bytes encode_batch(Batch batch)

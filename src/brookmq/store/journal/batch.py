@@ -96,6 +96,18 @@ class Batch:
         return f"Batch(shard {self.shard}, {self.base} to {self.end}, {len(self.groups)} groups)"
 
 
+def joined_filters(groups: list[Group]) -> bytes:
+    """The filter ids of all groups, 4 bytes each; those of one group after another are there once if they are equal."""
+    parts: list[bytes] = []
+    before = b""
+    for group in groups:
+        filters = group.filters
+        if filters != before:
+            parts.append(filters)
+            before = filters
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
 def _unique_ids(groups: list[Group]) -> tuple[int, ...]:
     distinct = {group.filters for group in groups}  # most groups of a batch have the filters of another one
     ids = array("I", b"".join(distinct))

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from brookmq.base.errors import InvariantError
-from brookmq.store.journal.batch import Batch
+from brookmq.store.journal.batch import Batch, joined_filters
 from brookmq.store.journal.cache import Cache
 from brookmq.store.journal.postings import PARTS, Postings
 from brookmq.store.journal.summary import RANGE_MAX, Summary, encode_summary
@@ -81,9 +81,7 @@ def by_part(wanted: Iterable[int]) -> list[tuple[int, list[int]]]:
 
 def row_of(batch: Batch) -> Row:
     """A batch as the index keeps it."""
-    filters = {group.filters for group in batch.groups}  # most groups have the filters of another one
-    joined = filters.pop() if len(filters) == 1 else b"".join(filters)
-    return Row(batch.base, batch.end, batch.sequence, batch.everything, joined)
+    return Row(batch.base, batch.end, batch.sequence, batch.everything, joined_filters(batch.groups))
 
 
 class ShardIndex:
