@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import random
 
 import pytest
@@ -151,6 +152,18 @@ def test_who_wants_the_same_shares_one_read() -> None:
                 all_of_them = await asyncio.gather(*(drained(journal, 0, 0, wanted) for _ in range(200)))
                 assert all(payloads(found, wanted) == alone == truth.by_id[7] for found in all_of_them)
                 assert journal.bytes_read - before <= 2 * once
+
+    with running() as servers:
+        run(test(servers))
+
+
+def test_a_cache_that_holds_a_single_batch_is_enough() -> None:
+    async def test(servers: Servers) -> None:
+        truth = Truth()
+        tiny = dataclasses.replace(COLD, cache_bytes_max=1)
+        async with linked(servers) as link, journal_over(link, tiny) as journal:
+            await truth.append(journal, 150)
+            await asyncio.gather(*(truth.check(journal, range(start, 200, 20)) for start in range(3)))
 
     with running() as servers:
         run(test(servers))

@@ -25,6 +25,7 @@ log = logging.getLogger("brookmq.store")
 
 PREFETCH: Final = 8  # batches of a plan that are read ahead, the wanted one included
 PLACE_EVERY: Final = 64  # batches between two boundaries that the writer leaves in memory
+WAKES_PER_TURN: Final = 32  # a thousand sessions may wait for the same batch; others have their turn between them
 PAUSE_FIRST_S: Final = 0.02
 PAUSE_MAX_S: Final = 0.5
 PAUSE_BAD_S: Final = 5.0  # a record that this version can't read: it stays so, and nobody may pass over it silently
@@ -134,10 +135,14 @@ class ShardReading:
                 await self.refresh_first()
             elif batches[0].base > offset:
                 await self._missed(offset, batches[0].base, low)
-            for batch in batches:
-                self._cache.put(self._line, batch.base, batch)
+            self._keep(batches)
 
         self._fly([("run", self.seeker.floor(offset))], bring, wake)
+
+    def _keep(self, batches: list[Batch]) -> None:
+        """The first one is wanted: it is to be the last that a small cache loses."""
+        for batch in reversed(batches):
+            self._cache.put(self._line, batch.base, batch)
 
     def _load_named(self, plan: Plan, place: int, wake: Wake) -> None:
         """The batch at a place of a plan; and the next ones, in the same request where they are close together."""
@@ -168,8 +173,7 @@ class ShardReading:
                     await self._missed(base, end, sequence)
                 else:
                     batches.insert(0, batch)
-            for batch in batches:
-                self._cache.put(self._line, batch.base, batch)
+            self._keep(batches)
 
         self._fly([("batch", plan.bases[place]) for place in places], bring, wake)
 
@@ -211,8 +215,10 @@ class ShardReading:
             for key in keys:
                 if self._flights.get(key) is waiting:
                     del self._flights[key]
-        for wake in waiting:
+        for number, wake in enumerate(waiting, 1):
             self._loop.call_soon(wake)
+            if number % WAKES_PER_TURN == 0:
+                await asyncio.sleep(0)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs something until it is done or the journal is closed."""
