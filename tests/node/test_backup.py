@@ -97,7 +97,7 @@ class MemorySessions:
     def __init__(self, table: MemoryTable, journal: MemoryJournal) -> None:
         self.states: dict[bytes, bytes] = {}
         self.held: list[bool] = []
-        self._table = table
+        self.table = table
         self._journal = journal
         table.on_part = self._on_part
         table.encode_part = self._encode_part
@@ -119,7 +119,12 @@ class MemorySessions:
 
     def put(self, key: bytes, state: bytes) -> None:
         self.states[key] = state
-        self._table.change(key, b"\x01\x01" + state[1:])
+        self.table.change(key, b"\x01\x01" + state[1:])
+
+    async def stored(self) -> None:
+        stored = asyncio.Event()
+        self.table.change(b"", b"", stored.set)
+        await stored.wait()
 
     def ends(self, epoch: int) -> Sequence[int]:
         assert epoch in (0, EPOCH)
@@ -229,6 +234,8 @@ def test_the_same_sessions_have_the_same_messages_to_come() -> None:
         result = await other.imports(journal_first(data))
         assert (result.values, result.sessions, result.messages, result.messages_left) == (301, 2, 5, 0)
         assert result.same_configuration
+        assert other.values.stored == other.values.taken
+        assert other.sessions.table.waiting_bytes == 0
         assert other.sessions.held == [True, False]
         away, live = other.sessions.session("away"), other.sessions.session("live")
         for shard, cursor in enumerate(away.cursors):

@@ -7,6 +7,7 @@ the sessions, since they are fitted to the offsets that its messages get here. `
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,9 @@ class Sessions(Protocol):
 
     def put(self, key: bytes, state: bytes) -> None:
         """Take a session or a shared group in, away, and write it to the table."""
+
+    async def stored(self) -> None:
+        """Until all that was put, or ended, is stored."""
 
     def ends(self, epoch: int) -> Sequence[int]:
         """How far what was live in an epoch has come, in each shard."""
@@ -103,7 +107,7 @@ class Backup:
         """Forget what no session has: messages that the client delayed. True when there was something."""
         values = self._kept.values
         removed = values.forget(client_id)
-        await room(values.table)
+        await _stored(values)
         return removed > 0
 
     # -- import
@@ -154,6 +158,9 @@ class _Import:
                 elif isinstance(event, file.Records):
                     await self._records(event.kind, event.records)
         reader.finish()
+        await self._all_messages_moved()
+        await _stored(self._kept.values)
+        await self._kept.sessions.stored()
         return ImportResult(
             values=self._values,
             sessions=self._sessions,
@@ -191,6 +198,12 @@ class _Import:
         if self._moves is None:
             self._moves = await self._journal.finish() if self._journal is not None else Moves([])
         return self._moves
+
+
+async def _stored(values: DurableValues) -> None:
+    stored = asyncio.get_running_loop().create_future()
+    values.after(lambda: None if stored.done() else stored.set_result(None))
+    await stored
 
 
 async def _once(records: list[Record]) -> AsyncIterator[list[Record]]:
