@@ -145,8 +145,8 @@ def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 def test_a_configured_port_in_use_is_an_error(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        *_, line = start_in_vain(tmp_path, f"[store]\nport = {port}")  # after what the server itself said
-    assert "the store cannot start: the store's port is in use" in line
+        (line,) = start_in_vain(tmp_path, f"[store]\nport = {port}")
+    assert f"the store cannot start: its port is in use (127.0.0.1:{port})" in line
 
 
 def test_a_store_that_hangs_is_told_and_back_when_it_answers(make_node: NodeMaker, client: ClientMaker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -10,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from brookmq.store.streams import look
 from tests.harness.fixtures import ClientMaker, NodeMaker
 from tests.node.watching import WatchedStore, until
-from tests.store.log_servers import running
+from tests.store.log_servers import Servers, linked, running
 
 BACK_SECONDS_MAX = 5.0
+ROOM = "100GB"  # that an external store has to grant: it reserves journal.max_bytes
 
 
 def test_a_disk_without_room_is_told_and_passes(tmp_path: Path) -> None:
@@ -70,7 +73,7 @@ def external(urls: list[str], **more: str) -> str:
 
 
 def test_an_external_store_that_is_not_there_at_the_start(make_node: NodeMaker, client: ClientMaker) -> None:
-    with running() as servers:
+    with running(room=ROOM) as servers:
         servers.kill()
         node = make_node(external(servers.urls))
         with WatchedStore(node) as watched:
@@ -86,7 +89,7 @@ def test_an_external_store_that_is_not_there_at_the_start(make_node: NodeMaker, 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
 def test_an_external_store_that_is_gone_later(make_node: NodeMaker, client: ClientMaker, how: signal.Signals) -> None:
-    with running() as servers:
+    with running(room=ROOM) as servers:
         node = make_node(external(servers.urls))
         with WatchedStore(node) as watched:
             watched.until_ready()
@@ -108,10 +111,51 @@ def test_an_external_store_that_is_gone_later(make_node: NodeMaker, client: Clie
 
 def test_an_external_store_asks_who_we_are(make_node: NodeMaker) -> None:
     users = 'accounts {\n  BROOKMQ { jetstream: enabled, users: [{ user: "core", password: "right" }] }\n}'
-    with running(extra=users) as servers:
+    with running(extra=users, room=ROOM) as servers:
         with WatchedStore(make_node(external(servers.urls, user="core", password="right"))) as watched:
             watched.until_ready()
         wrong = make_node(external(servers.urls, user="core", password="wrong"))
         with WatchedStore(wrong) as watched:
             until(lambda: "Authorization Violation" in watched.readiness(), "the refusal is told")
         assert "wrong" not in wrong.log(), "no password in the log"
+
+
+def test_three_servers_hold_three_copies_of_everything(make_node: NodeMaker) -> None:
+    with running(3, room=ROOM) as servers:
+        node = make_node(external(servers.urls))
+        with WatchedStore(node) as watched:
+            print(f"ready {watched.until_ready():.2f} s after the start: the servers had to elect")
+            copies = asyncio.run(replicas(servers))
+            assert {"JOURNAL_0", "JOURNAL_3", "SESSIONS", "SESSIONS_PARTS", "RETAINED"} <= copies.keys()
+            assert set(copies.values()) == {3}
+            servers.kill(0)
+            servers.start(0)
+            watched.until_ready()
+
+
+async def replicas(servers: Servers) -> dict[str, int]:
+    async with linked(servers) as link:
+        names = (await link.api("STREAM.NAMES"))["streams"]
+        return {name: (await look(link, name)).replicas for name in names}
+
+
+def test_a_node_whose_store_another_one_takes_over_lets_go_and_says_so(make_node: NodeMaker) -> None:
+    with running(room=ROOM) as servers:
+        first = make_node(external(servers.urls))
+        with WatchedStore(first) as watched:
+            watched.until_ready()
+            second = make_node(external(servers.urls))
+            with WatchedStore(second) as other:
+                other.until_ready()
+                until(lambda: "another node has taken over this store" in watched.readiness(), "it is noticed")
+                assert "another node has taken over" in watched.alarms()["store_down"]
+                assert watched.is_healthy()
+                assert "another node has taken over this store" in first.log()
+                assert first.stop() == 0
+                assert not other.readiness(), "the one that took over is not disturbed"
+
+
+def test_an_external_store_that_grants_too_little_is_told(make_node: NodeMaker) -> None:
+    with running(room="100MB") as servers, WatchedStore(make_node(external(servers.urls))) as watched:
+        until(lambda: "journal.max_bytes" in watched.readiness(), "the reason is told")
+        print(watched.readiness())

@@ -62,6 +62,7 @@ class Engine:
         self._store: StoreServer | ExternalStore | None = None
         self._trouble: Diagnosis | None = None  # why there is no store to ask
         self._starting: asyncio.Task[None] | None = None
+        self._checked: asyncio.Future[None] | None = None  # done when nothing is known that needs an operator
         self._serving = False  # the node goes on whatever happens
         self._last_pid: int | None = None
         self.restarts = 0  # of the store's process
@@ -106,12 +107,19 @@ class Engine:
 
     def begin(self) -> None:
         """Start it; `wait` says how that went."""
-        self._starting = asyncio.get_running_loop().create_task(self._bring_up())
+        loop = asyncio.get_running_loop()
+        self._checked = loop.create_future()
+        self._starting = loop.create_task(self._bring_up())
 
     async def wait(self, seconds: float) -> None:
-        """Until it supervises itself, or this time is over; OperationError for what only an operator can change."""
+        """Until it supervises itself, or this time is over; OperationError for what only an operator can change.
+
+        What an operator has to change is found out first, whatever the time: it has bounds of its own.
+        """
         assert self._starting is not None
-        await asyncio.wait([self._starting], timeout=seconds)
+        assert self._checked is not None
+        await asyncio.wait([self._starting, self._checked], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([self._starting], timeout=max(seconds, 0.0))
         self._serving = True
         if self._starting.done():
             self._starting.result()
@@ -135,6 +143,9 @@ class Engine:
                     path = Path(self._config.node.data_dir)
                     self._folder = await asyncio.to_thread(DataFolder.open, path, 0.0)
                 self._store = self._make(self._folder)
+                if isinstance(self._store, StoreServer):
+                    await self._store.prepare()
+                self._check_done()
                 await self._store.start()
             except (FolderFullError, FolderUnwritableError) as error:
                 full = isinstance(error, FolderFullError)
@@ -156,7 +167,12 @@ class Engine:
         options = StoreOptions(self._config.node.name, settings.binary or None, port=settings.port or None)
         return StoreServer(folder, options, self._ready, self._down, self._on_deleted)
 
+    def _check_done(self) -> None:
+        if self._checked is not None and not self._checked.done():
+            self._checked.set_result(None)
+
     def _tell(self, trouble: Diagnosis) -> None:
+        self._check_done()
         if trouble != self._trouble:
             self._trouble = trouble
             self._on_change()

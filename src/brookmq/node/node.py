@@ -27,6 +27,8 @@ from brookmq.node.sys_topics import SysTopics
 from brookmq.node.view import View
 from brookmq.node.wiring import broker_of
 from brookmq.store.folder import DataFolder
+from brookmq.store.journal.journal import Journal
+from brookmq.store.table.log import TableLog
 
 if TYPE_CHECKING:
     from brookmq.ops.server import HttpServer
@@ -45,7 +47,7 @@ class Node:
         self.started_at = time.time()
         self.open_files: OpenFiles = raise_open_files(config.edge.open_files or None)
         self.broker = broker_of(config, self.alarms, loop)
-        self.storage = Storage(config, folder, self.alarms)
+        self.storage = Storage(config, folder, self.alarms, self._kept)
         self.hub = Hub(self.broker, loop)
         self.listeners = Listeners(
             config.listeners,
@@ -149,6 +151,10 @@ class Node:
         self.hub.tick(monotonic)
         if self._sys_topics is not None:
             self._sys_topics.tick(now, float(self.config.sys_topics.interval))
+
+    def _kept(self, journal: Journal, sessions: TableLog, retained: TableLog) -> None:
+        """What is kept is open."""
+        log.debug("kept: %d shards, %s, %s", len(journal.shards), sessions.name, retained.name)
 
     async def _publish(self, message: Message) -> None:
         self.broker.publish(message, None, time.time())

@@ -1,8 +1,11 @@
-"""What a node keeps, from the engine up: the connection to it, and what a node says about it.
+"""What a node keeps, from the engine up: the connections to it, what is open in it, and what a node says about it.
 
 The store may come and go while clients stay. So everything here is opened when the store is there the first time,
 retried until it works, and lives through restarts of the store; what needs it waits by itself. Whoever asks gets one
 answer, `trouble`: a sentence while the store cannot be used, nothing while it can. The alarm says the same.
+
+Journal and tables have a connection each: a client that comes back and reads a large part of the journal must not make
+the changes of other sessions wait behind it.
 """
 
 from __future__ import annotations
@@ -17,10 +20,13 @@ from typing import Final
 from brookmq.base.alarms import Alarms
 from brookmq.base.config import Config
 from brookmq.node.engine import Engine
+from brookmq.node.opening import OnOpen, Opening
 from brookmq.ops.view import StoreInfo
 from brookmq.store.diagnosis import Trouble
 from brookmq.store.folder import DataFolder
+from brookmq.store.journal.journal import Journal
 from brookmq.store.link import Link, LinkSettings
+from brookmq.store.table.log import TableLog
 
 log = logging.getLogger("brookmq.node")
 
@@ -31,26 +37,41 @@ STREAM_DELETED: Final = "store_stream_deleted"
 
 
 class Storage:
-    """The store of one node."""
+    """The store of one node. ``on_open`` gets journal, sessions and retained, once, when they are open."""
 
-    def __init__(self, config: Config, folder: DataFolder | None, alarms: Alarms) -> None:
+    def __init__(self, config: Config, folder: DataFolder | None, alarms: Alarms, on_open: OnOpen) -> None:
         self._config = config
         self._alarms = alarms
+        self._on_open = on_open
         self._engine = Engine(config, folder, self._changed, self._deleted)
-        self._link: Link | None = None  # from the first time on that the store was ready
+        self._links: list[Link] = []  # from the first time on that the store was ready
+        self._opening: Opening | None = None  # likewise
         self._usable = asyncio.Event()  # set while there is no trouble
         self._wait_until = 0.0  # loop time
         self._watching = False  # the start is over: from now on trouble is worth an alarm
         self._told = ""  # the last trouble that was told
 
     @property
+    def journal(self) -> Journal | None:
+        return self._opening.journal if self._opening else None
+
+    @property
+    def sessions(self) -> TableLog | None:
+        return self._opening.sessions if self._opening else None
+
+    @property
+    def retained(self) -> TableLog | None:
+        return self._opening.retained if self._opening else None
+
+    @property
     def trouble(self) -> str:
         """Why the store cannot be used; empty while it can."""
         if not self._engine.ready:
             return self._engine.reason
-        if self._link is None or not self._link.up:
-            return f"no connection to the store: {self._link.reason if self._link else 'not connected yet'}"
-        return ""
+        for link in self._links:
+            if not link.up:
+                return f"no connection to the store: {link.reason}"
+        return self._opening.trouble if self._opening else "the store is being opened"
 
     def begin(self) -> None:
         """Start the store, beside what else has to start."""
@@ -59,8 +80,7 @@ class Storage:
 
     async def wait(self) -> None:
         """Until the store can be used, or has had its time: a node without its store starts as well."""
-        loop = asyncio.get_running_loop()
-        await self._engine.wait(self._wait_until - loop.time())
+        await self._engine.wait(self._wait_until - asyncio.get_running_loop().time())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(self._wait_until):
                 await self._usable.wait()
@@ -68,24 +88,48 @@ class Storage:
         self._changed()
 
     async def stop(self) -> None:
-        """Close what uses the store, then end it."""
+        """Store what was handed over, close what uses the store, then end it."""
         self._watching = False
-        if self._link is not None:
-            await self._link.close()
+        if self._opening is not None:
+            await self._opening.close()
+        for link in self._links:
+            await link.close()
         await self._engine.stop()
+
+    # How it is
 
     def info(self) -> StoreInfo:
         own = not self._config.store.servers
         return StoreInfo(tuple(self._engine.addresses), own, self.trouble, self._engine.restarts)
 
     def counters(self) -> Mapping[str, int]:
-        return {"store_restarts": self._engine.restarts}
+        shards = self.journal.shards if self.journal else []
+        return {
+            "store_restarts": self._engine.restarts,
+            "journal_batches_appended": sum(shard.batches_appended for shard in shards),
+            "journal_messages_appended": sum(shard.messages_appended for shard in shards),
+            "journal_messages_given_up": sum(shard.messages_given_up for shard in shards),
+            "journal_bytes_appended": sum(shard.bytes_appended for shard in shards),
+            "journal_batches_read": self.journal.batches_read if self.journal else 0,
+            "journal_batches_lost": self.journal.batches_lost if self.journal else 0,
+            "journal_bytes_read": self.journal.bytes_read if self.journal else 0,
+        }
 
     def gauges(self) -> Mapping[str, float]:
-        return {"store_up": float(not self.trouble)}
+        tables = [table for table in (self.sessions, self.retained) if table is not None]
+        shards = self.journal.shards if self.journal else []
+        return {
+            "store_up": float(not self.trouble),
+            "store_waiting_bytes": float(
+                sum(shard.pending_bytes for shard in shards) + sum(table.waiting_bytes for table in tables)
+            ),
+            "journal_bytes": float(self._opening.journal_bytes if self._opening else 0),
+        }
+
+    # What changed
 
     def _changed(self) -> None:
-        """The engine or the link has changed."""
+        """The engine, a link or what is open has changed."""
         if self._engine.ready:
             self._connect()
         if self.trouble:
@@ -96,20 +140,21 @@ class Storage:
             self._tell()
 
     def _connect(self) -> None:
-        if self._link is None:
-            user, password = self._engine.credentials or (None, None)
-            engine = self._engine
-            self._link = Link(LinkSettings(engine.addresses, self._config.node.name, user, password, engine.tls))
-            self._link.watch(lambda up, reason: self._changed())
-            self._link.begin()
-        else:
-            self._link.point_to(self._engine.addresses)
+        if self._opening is not None:
+            for link in self._links:
+                link.point_to(self._engine.addresses)
+            return
+        name = self._config.node.name
+        journal, tables = self._links = [self._link(f"{name} journal"), self._link(f"{name} tables")]
+        self._opening = Opening(self._config, self._engine.replicas, journal, tables, self._on_open, self._changed)
+        for link in self._links:
+            link.watch(lambda up, reason: self._changed())
+            link.begin()
+        self._opening.begin()
 
-    def _deleted(self, line: str) -> None:
-        """Never ends by itself: somebody has to look at what is gone."""
-        self._alarms.activate(
-            STREAM_DELETED, {"line": line}, "the store deletes a stream of its own accord", time.time()
-        )
+    def _link(self, role: str) -> Link:
+        user, password = self._engine.credentials or (None, None)
+        return Link(LinkSettings(self._engine.addresses, role, user, password, self._engine.tls))
 
     def _tell(self) -> None:
         trouble = self.trouble
@@ -127,3 +172,9 @@ class Storage:
         else:
             self._alarms.deactivate(STORE_DOWN, now)
             log.info("the store can be used")
+
+    def _deleted(self, line: str) -> None:
+        """Never ends by itself: somebody has to look at what is gone."""
+        self._alarms.activate(
+            STREAM_DELETED, {"line": line}, "the store deletes a stream of its own accord", time.time()
+        )

@@ -95,7 +95,7 @@ class Link:
             await asyncio.gather(self._connecting, return_exceptions=True)
         await self._close_left()
         if self._client is not None:
-            await self._client.close()
+            await _end(self._client)
         self._turn(False, "closed")
 
     def watch(self, watcher: Callable[[bool, str], None]) -> Callable[[], None]:
@@ -158,7 +158,7 @@ class Link:
 
     async def _close_left(self) -> None:
         while self._left:
-            await self._left[-1].close()
+            await _end(self._left[-1])
             self._left.pop()
 
     async def _connect(self) -> None:
@@ -215,6 +215,14 @@ class Link:
         if changed:
             for watcher in tuple(self._watchers):
                 watcher(up, reason)
+
+
+async def _end(client: Client) -> None:
+    """Closes a client of the library, whatever its connection went through."""
+    with contextlib.suppress(
+        OSError, RuntimeError
+    ):  # what it still had to say finds nobody; a closed transport says so
+        await client.close()
 
 
 def checked(data: bytes, what: str) -> dict[str, Any]:

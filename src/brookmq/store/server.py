@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import logging
+import socket
 import ssl
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -121,16 +123,23 @@ class StoreServer:
         """Copies that every stream should have."""
         return REPLICAS if self._membership else 1
 
+    async def prepare(self) -> None:
+        """Look whether a start can work; OperationError for what only the operator can change. `start` does it, too."""
+        try:
+            self._prepared = await asyncio.to_thread(prepare, self._folder, self._options, self._membership)
+        except OSError as error:
+            raise trouble_with(self._folder.path, error) from None
+        if self._port is not None:
+            _check_port(self._host, self._port)
+
     async def start(self, wait_seconds: float = READY_WAIT_SECONDS) -> bool:
         """Start it and wait for a while; whether it is ready. If not, supervision goes on and `on_ready` will tell.
 
         What only the operator can change (no program, one too old, settings refused, the configured port in use) is an
         OperationError, and nothing is left running.
         """
-        try:
-            self._prepared = await asyncio.to_thread(prepare, self._folder, self._options, self._membership)
-        except OSError as error:
-            raise trouble_with(self._folder.path, error) from None
+        if self._prepared is None:
+            await self.prepare()
         self._apply(machine.StartAsked())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_seconds):
@@ -304,6 +313,20 @@ def _surfacing(work: Coroutine[None, None, None]) -> asyncio.Task[None]:
 
     task.add_done_callback(done)
     return task
+
+
+def _check_port(host: str, port: int) -> None:
+    """Asked before the server tries: it may take its time to say so, and a node that starts waits for it briefly."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise OperationError(
+                    f"the store cannot start: its port is in use ({host}:{port}); choose another one with store.port"
+                ) from None
+            # Anything else is for the server to say: it knows names, and what listening needs.
 
 
 def _diagnosis(error: OperationError) -> Diagnosis:
