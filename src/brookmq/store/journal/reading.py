@@ -108,25 +108,23 @@ class ShardReading:
     def load(self, offset: int, wanted: frozenset[int] | None, wake: Wake) -> None:
         """Reads what ``look`` lacks at this offset; ``wake`` is called once, when there is more to look at."""
         offset = max(offset, self.first_offset)
-        stored: int = self._shard.stored
-        if not isinstance(self.look(offset, wanted), Batch | int):
-            if wanted is None:
-                self._load_run(offset, wake)
-                return
-            plan, place, stop = self._plan(offset, wanted, stored)
-            if place < len(plan.ends):
-                self._load_named(plan, place, wake)
-                return
-            if isinstance(stop, Blind):
-                self._load_run(offset, wake)
-                return
-            if isinstance(stop, Missing) and stop.parts:
-                self._load_summaries(plan, stop.parts, wake)
-                return
-            if (waiting := self._flights.get(REBUILD)) is not None:
-                waiting.append(wake)
-                return
-        self._loop.call_soon(wake)
+        if self.look(offset, wanted) is not None:
+            self._loop.call_soon(wake)
+            return
+        if wanted is None:
+            self._load_run(offset, wake)
+            return
+        plan, place, stop = self._plan(offset, wanted, self._shard.stored)
+        if place < len(plan.ends):
+            self._load_named(plan, place, wake)
+        elif isinstance(stop, Blind):
+            self._load_run(offset, wake)
+        elif isinstance(stop, Missing) and stop.parts:
+            self._load_summaries(plan, stop.parts, wake)
+        elif (rebuilding := self._flights.get(REBUILD)) is not None:
+            rebuilding.append(wake)
+        else:
+            self._loop.call_later(PAUSE_MAX_S, wake)
 
     def _load_run(self, offset: int, wake: Wake) -> None:
         async def bring() -> None:
