@@ -22,24 +22,29 @@ DEADLINE_S = 30.0
 SERVER = shutil.which("nats-server") or str(Path(sys.executable).with_name("nats-server"))
 
 
-def free_ports(count: int) -> list[int]:
+def reserve_ports(count: int) -> list[socket.socket]:
+    """Free ports that stay ours while their servers are down: a socket that is bound and does not listen keeps others
+    off, also those who connect from any free port, and a server that reuses addresses may listen all the same."""
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         one.bind(("127.0.0.1", 0))
-    ports = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    return sockets
+
+
+def port_of(reserved: socket.socket) -> int:
+    return int(reserved.getsockname()[1])
 
 
 class Servers:
     """One server, or three that replicate. Each keeps its folder and port through kills."""
 
     def __init__(self, folder: Path, count: int, extra: str, room: str) -> None:
-        self.ports = free_ports(count)
+        self._reserved = reserve_ports(2 * count)
+        self.ports = [port_of(one) for one in self._reserved[:count]]
         self._folder = folder
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        routes = free_ports(count)
+        routes = [port_of(one) for one in self._reserved[count:]]
         for index in range(count):
             urls = ", ".join(f'"nats://127.0.0.1:{port}"' for port in routes)
             cluster = f'cluster {{ name: t, listen: "127.0.0.1:{routes[index]}", routes: [{urls}] }}'
@@ -76,6 +81,11 @@ class Servers:
         for index in list(self._processes):
             self.kill(index)
 
+    def close(self) -> None:
+        self.end()
+        for one in self._reserved:
+            one.close()
+
 
 @contextmanager
 def running(count: int = 1, extra: str = "", room: str = "2GB") -> Iterator[Servers]:
@@ -86,7 +96,7 @@ def running(count: int = 1, extra: str = "", room: str = "2GB") -> Iterator[Serv
                 servers.start(index)
             yield servers
         finally:
-            servers.end()
+            servers.close()
 
 
 @asynccontextmanager

@@ -11,7 +11,8 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from brookmq.store.table.format import PIECE, content_of, form_of
+from brookmq.store.table.digests import Walk
+from brookmq.store.table.format import MARKER, PIECE, content_of, form_of
 from brookmq.store.table.found import FoundTable
 from brookmq.store.table.interface import META_PART
 from brookmq.store.table.limits import TableLimits
@@ -27,6 +28,8 @@ LIMITS = TableLimits(
     tail_bytes=4_000,
     tail_records=40,
     tail_bytes_max=6_000,
+    range_records=6,
+    digest_bytes_max=900,
     chunk_bytes_max=150,
 )
 
@@ -76,6 +79,9 @@ class Store:
     def append(self, body: bytes) -> int:
         self.last += 1
         self.records[self.last] = body
+        if form_of(body, "") == MARKER:
+            assert not self._pieces, "pieces stay together"
+            return self.last
         self._pieces += content_of(body)
         if form_of(body, "") != PIECE:
             self.changes += count_changes(self._pieces)
@@ -131,8 +137,15 @@ class Process:
         self._chance = chance
         store.seize()
         found = FoundTable("simulated")
-        for sequence, body in store.records.items():
+        walk = Walk(min(store.records), store.last, window=2 * LIMITS.range_records)
+        self.read = 0
+        for first, last in walk.ranges():
+            for sequence in range(first, last + 1):
+                walk.take(sequence, store.records[sequence], "")
+                self.read += 1
+        for sequence, body in walk.records():
             found.take(sequence, body)
+        assert found.sequence == store.last
         found.snapshotted = set(store.heads)
         if META_PART in found.snapshotted:
             found.meta = store.snapshot(META_PART)

@@ -95,9 +95,12 @@ def play_rounds(folder: Path, seed: int, count: int) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
     rounds = Rounds(folder)
-    for number in range(count):
-        point, victim = POINTS[number % len(POINTS)], list(Victim)[number // len(POINTS) % len(Victim)]
-        rounds.play(seed * 1_000 + number, point, victim, chance.choice([1, 2, 3, 7, 20]))
+    try:
+        for number in range(count):
+            point, victim = POINTS[number % len(POINTS)], list(Victim)[number // len(POINTS) % len(Victim)]
+            rounds.play(seed * 1_000 + number, point, victim, chance.choice([1, 2, 3, 7, 20]))
+    finally:
+        rounds.servers.close()
     fired = {point: rounds.ledger.fired()[point] for point in POINTS}
     print(f"hits {rounds.ledger.hits()}, kills {fired}")
     assert all(times >= count // len(POINTS) for times in fired.values()), fired

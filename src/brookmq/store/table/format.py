@@ -5,12 +5,17 @@ A record of changes (the body of a log's record, see ``store/record.py``):
 | bytes | field  |                                                                                     |
 |-------|--------|-------------------------------------------------------------------------------------|
 | 1     | format | 1; a reader refuses others by name                                                  |
-| 1     | form   | 0 whole changes; 1 a piece of one large change, more follow; 2 its last piece       |
+| 1     | form   | 0 whole changes; 1 a piece of one large change, more follow; 2 its last piece; 3 a  |
+|       |        | marker (see ``digests``)                                                            |
 | …     |        | the changes, each: part (2), length of key (4), length of op (4), key, op           |
 
 The part stands there so that a start sorts changes without hashing every key. The pieces of a large change, put
 together, are what a record of it alone would be; they follow each other, and of one that has no last piece nothing was
 ever said to be stored.
+
+A marker has no changes of its own: sequence of the marker before it (8, 0 when there is none), whether it is a digest
+(1), whether the rest is compressed (1); in a digest then each record behind that marker: sequence (8), length of its
+body (4; 2^32 - 1 for a record of ownership), body.
 
 A message of the stream of snapshots:
 
@@ -43,6 +48,7 @@ FORMAT: Final = 1
 WHOLE: Final = 0
 PIECE: Final = 1
 LAST_PIECE: Final = 2
+MARKER: Final = 3
 
 HEAD: Final = 1
 CHUNK: Final = 2
@@ -50,6 +56,9 @@ FENCE: Final = 3
 
 _START: Final = struct.Struct(">BB")
 _CHANGE: Final = struct.Struct(">HII")
+_MARKER: Final = struct.Struct(">QBB")
+_REPEATED: Final = struct.Struct(">QI")
+_NO_BODY: Final = 0xFFFF_FFFF
 _MESSAGE: Final = struct.Struct(">BBB")
 _HEAD: Final = struct.Struct(">HQQQI")
 _CHUNK: Final = struct.Struct(">I")
@@ -62,7 +71,15 @@ PACKED_BYTES_MIN: Final = 512  # less is not worth the time
 change_header = _CHANGE.pack
 entry_header = _ENTRY.pack
 
-RECORD_STARTS: Final = {form: _START.pack(FORMAT, form) for form in (WHOLE, PIECE, LAST_PIECE)}
+RECORD_STARTS: Final = {form: _START.pack(FORMAT, form) for form in (WHOLE, PIECE, LAST_PIECE, MARKER)}
+
+
+class Marker(NamedTuple):
+    """The end of a range of records; a digest repeats them."""
+
+    previous: int
+    digest: bool
+    bodies: list[tuple[int, bytes | None]]
 
 
 class Head(NamedTuple):
@@ -135,6 +152,35 @@ def entry_of(change: bytes) -> Entry:
 def encode_change(part: int, key: bytes, op: bytes) -> bytes:
     """One change as it is written."""
     return change_header(part, len(key), len(op)) + key + op
+
+
+def encode_marker(marker: Marker) -> bytes:
+    """The body of a marker's record."""
+    pieces: list[bytes] = []
+    for sequence, body in marker.bodies if marker.digest else ():
+        pieces += (_REPEATED.pack(sequence, _NO_BODY if body is None else len(body)), body or b"")
+    packed, content = _pack(b"".join(pieces))
+    return RECORD_STARTS[MARKER] + _MARKER.pack(marker.previous, marker.digest, packed) + content
+
+
+def decode_marker(body: bytes, where: str) -> Marker:
+    """The marker in a record of that form."""
+    bodies: list[tuple[int, bytes | None]] = []
+    try:
+        previous, digest, packed = _MARKER.unpack_from(body, _START.size)
+        content = _unpack(packed, body[_START.size + _MARKER.size :])
+        offset = 0
+        while offset < len(content):
+            sequence, size = _REPEATED.unpack_from(content, offset)
+            offset += _REPEATED.size
+            if size == _NO_BODY:
+                bodies.append((sequence, None))
+            else:
+                bodies.append((sequence, content[offset : offset + size]))
+                offset += size
+    except (struct.error, lz4.block.LZ4BlockError) as error:
+        raise BadRecord(f"{where}: a damaged marker: {error}") from None
+    return Marker(previous, bool(digest), bodies)
 
 
 def encode_head(head: Head, content: bytes) -> bytes:

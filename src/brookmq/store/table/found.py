@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from brookmq.base.errors import InvariantError
-from brookmq.store.table.format import LAST_PIECE, WHOLE, content_of, form_of, split_changes
+from brookmq.store.table.format import LAST_PIECE, MARKER, WHOLE, content_of, form_of, split_changes
 from brookmq.store.table.interface import META_PART
 from brookmq.store.table.loading import Change, Snapshot
 
@@ -23,6 +23,8 @@ class FoundTable:
         self.records: list[tuple[int, int, set[int]]] = []  # sequence, size, parts
         self.snapshotted: set[int] = set()  # parts that have a snapshot
         self.meta: Snapshot | None = None
+        self.marker = 0  # the sequence of the last marker
+        self.unmarked: list[tuple[int, bytes | None]] = []  # the records behind it
         self._pieces: list[bytes] = []
         self._pieces_began = 0  # index in ``records``
 
@@ -34,6 +36,7 @@ class FoundTable:
         size = RECORD_OVERHEAD_BYTES + (len(body) if body is not None else 0)
         self.sequence = sequence
         self.records.append((sequence, size, parts))
+        self.unmarked.append((sequence, body))
         if body is None:  # an owner that died between pieces has left nothing that counts
             self._pieces.clear()
             return
@@ -41,6 +44,10 @@ class FoundTable:
         form = form_of(body, where)
         if form == WHOLE:
             parts |= split_changes(content_of(body), sequence, self.changes, where)
+            return
+        if form == MARKER:
+            self.marker = sequence
+            self.unmarked.clear()
             return
         if not self._pieces:
             self._pieces_began = len(self.records) - 1

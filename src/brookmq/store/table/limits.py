@@ -25,9 +25,12 @@ class TableLimits:
     # The tail is what a start reads: it decides how long that takes, and the larger it is, the less often each part
     # is written again. Snapshots begin at the first two and whoever causes changes waits at the third.
     tail_bytes: int = 12 * MIB
-    tail_records: int = faults.bound("table.tail_records", 8192)  # each costs 20 µs to read, however small it is
+    tail_records: int = faults.bound("table.tail_records", 128 * KIB)
     tail_bytes_max: int = 16 * MIB
     purge_share: float = 1 / 16  # of a tail that snapshots have made free, before the store is asked to purge it
+
+    range_records: int = 512  # between two markers in the log
+    digest_bytes_max: int = MIB  # records that are larger together are not repeated in the marker behind them
 
     chunk_bytes_max: int = MIB  # of a snapshot in one message
     slice_s: float = 0.002  # of encoding and of loading, before others have their turn

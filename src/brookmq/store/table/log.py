@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from brookmq.store.errors import StoreError
 from brookmq.store.table.commit import Append, CallLater, Clock, GroupCommit
+from brookmq.store.table.digests import Ranges
 from brookmq.store.table.format import entry_of
 from brookmq.store.table.found import RECORD_OVERHEAD_BYTES, FoundTable
 from brookmq.store.table.interface import META_PART, EncodePart, Entry, OnPart, part_of
@@ -59,6 +60,9 @@ class TableLog:
             self.tail, self.commit, self.loading, self._encode, put_part, purge, call_later, clock, limits,
             self._let_in, self.fail,
         )  # fmt: skip
+        self.ranges = Ranges(limits, found.marker)
+        for sequence, body in found.unmarked:
+            self.ranges.appended(sequence, body)
         self._meta = found.meta_state()
         if found.meta is not None:
             self.tail.covered(META_PART, found.meta.covered, bool(self._meta[1]))
@@ -140,8 +144,9 @@ class TableLog:
 
     # Inside
 
-    def _appended(self, sequence: int, size: int, parts: set[int]) -> None:
-        self.tail.appended(sequence, size + RECORD_OVERHEAD_BYTES, parts)
+    def _appended(self, sequence: int, body: bytes, parts: set[int]) -> bytes | None:
+        self.tail.appended(sequence, len(body) + RECORD_OVERHEAD_BYTES, parts)
+        return self.ranges.appended(sequence, body)
 
     def _done(self) -> None:
         if self._flushed is not None and self.commit.idle and not self._flushed.done():

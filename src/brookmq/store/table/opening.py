@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from brookmq.store.errors import Ambiguous, StoreError
 from brookmq.store.journal.log_appender import LogAppender
@@ -14,6 +14,7 @@ from brookmq.store.reader import Reader
 from brookmq.store.record import DATA, HEADER_BYTES, decode_header
 from brookmq.store.streams import Stream, declare, look, purge
 from brookmq.store.table.asking import PAUSE_S, until_answered
+from brookmq.store.table.digests import Walk
 from brookmq.store.table.found import FoundTable
 from brookmq.store.table.interface import META_PART
 from brookmq.store.table.limits import TableLimits
@@ -21,6 +22,8 @@ from brookmq.store.table.loading import Found
 from brookmq.store.table.log import TableLog
 from brookmq.store.table.parts import PartStore
 from brookmq.store.table.snapshots import Ended
+
+WINDOW_RECORDS: Final = 1024  # at the log's end: the last marker is among them
 
 
 async def open_table(
@@ -62,17 +65,23 @@ async def open_table(
 
 
 async def _read_tail(link: Link, stream: str, name: str, term: int, time_limit_s: float) -> FoundTable:
-    """All records of the log; those that are gone are covered by snapshots."""
-    found = FoundTable(name)
-    first = (await look(link, stream)).first_sequence
+    """What the log has; records that are gone are covered by snapshots."""
     reader = Reader(link, stream, time_limit_s=time_limit_s)
-    while found.sequence < term:
-        try:
-            async for sequence, record in reader.read(max(first, found.sequence + 1), term, on_gap=_purged):
-                kind = decode_header(record, sequence).kind
-                found.take(sequence, record[HEADER_BYTES:] if kind == DATA else None)
-        except Ambiguous:
-            await asyncio.sleep(PAUSE_S)
+    state = await until_answered(link, lambda: look(link, stream))
+    walk = Walk(state.first_sequence, term, WINDOW_RECORDS)
+    for first, last in walk.ranges():
+        while first <= last:
+            try:
+                async for sequence, record in reader.read(first, last, on_gap=_purged):
+                    kind = decode_header(record, sequence).kind
+                    walk.take(sequence, record[HEADER_BYTES:] if kind == DATA else None, f"{stream}, record {sequence}")
+                    first = sequence + 1
+                break
+            except Ambiguous:
+                await asyncio.sleep(PAUSE_S)
+    found = FoundTable(name)
+    for sequence, body in walk.records():
+        found.take(sequence, body)
     return found
 
 
