@@ -8,7 +8,7 @@ import pytest
 
 from brookmq.store.errors import Ambiguous, Gap, StoreError
 from brookmq.store.link import Link
-from brookmq.store.reader import Reader
+from brookmq.store.reader import Lanes, Reader, leader_record
 from brookmq.store.streams import Stream, declare, purge
 from tests.store.log_servers import Servers, declared, linked, run, running, until
 
@@ -154,6 +154,45 @@ def test_a_kill_while_reading_is_ambiguous_and_reading_goes_on_after_it() -> Non
             await until(lambda: link.up, "up")
             await read_some()
             assert got == list(range(1, 201))
+
+    with running() as servers:
+        run(test(servers))
+
+
+def test_lanes_go_side_by_side_and_wait_for_their_turn() -> None:
+    async def test(servers: Servers) -> None:
+        async with linked(servers) as link:
+            await filled(link, 200, size=100)
+            lanes = Lanes(link, "S", 3)
+            answers = await asyncio.gather(*(lanes.next(first, "s", 2) for first in range(1, 101)))
+            assert [[sequence for sequence, _ in records] for records in answers] == [[n, n + 1] for n in range(1, 101)]
+            assert lanes.bytes_read == 100 * 2 * 100
+            assert await lanes.next(201, "s") == []
+            assert await lanes.next(1, "t") == []
+            await link.request("t", b"other")
+            assert await lanes.last_of(["s", "t"], 10) == [(200, b"%0100d" % 200), (201, b"other")]
+            assert await leader_record(link, "S", 201) == b"other"
+            assert await leader_record(link, "S", 202) is None
+            await lanes.close()
+
+    with running() as servers:
+        run(test(servers))
+
+
+def test_who_asks_when_the_connection_goes_does_not_wait_out_the_time_limit() -> None:
+    async def test(servers: Servers) -> None:
+        async with linked(servers) as link:
+            await filled(link, 1)
+            lanes = Lanes(link, "S", 2, time_limit_s=60)
+            servers.freeze()  # the question is out, and no answer comes
+            asking = [asyncio.create_task(lanes.next(1, "s")) for _ in range(5)]
+            await asyncio.sleep(0.05)
+            servers.kill()
+            await until(lambda: not link.up, "down")
+            outcomes = await asyncio.wait_for(asyncio.gather(*asking, return_exceptions=True), 10)
+            assert all(isinstance(outcome, Ambiguous) for outcome in outcomes)
+            await lanes.close()
+            servers.start()
 
     with running() as servers:
         run(test(servers))
