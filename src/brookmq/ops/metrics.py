@@ -32,6 +32,15 @@ GAUGE_HELP: Mapping[str, str] = {
     "resident_memory_bytes": "Resident memory of the node",
     "store_up": "1 while the store can be used, else 0",
     "store_restarts": "Times that the process of the store was started again",
+    "store_waiting_bytes": "Bytes that were handed to the store and are not known to be stored",
+    "journal_bytes": "Bytes of the journal in the store, asked for every ten seconds",
+    "journal_batches_appended": "Batches that the store has taken into the journal",
+    "journal_messages_appended": "Messages that the store has taken into the journal",
+    "journal_messages_given_up": "Messages that the store did not take in time; MQTT 5 publishers got 0x97",
+    "journal_bytes_appended": "Bytes that the store has taken into the journal",
+    "journal_batches_read": "Batches read back from the journal",
+    "journal_batches_lost": "Batches that the store should have and has not",
+    "journal_bytes_read": "Bytes read back from the journal",
 }
 """What the gauges and the counters outside of the broker mean; one that is not here is described by its name."""
 

@@ -105,3 +105,10 @@ def test_the_node_asks_again_when_it_knows_what_its_plugins_do() -> None:
     assert [problem.path for problem in unprotected(config)] == ["listeners.a.bind", "http.bind"]
     assert [problem.path for problem in unprotected(config, authenticator=True)] == ["http.bind"]
     assert list(unprotected(config, authenticator=True, login=True)) == []
+
+
+def test_each_shard_of_the_journal_needs_room() -> None:
+    assert problems(journal={"shards": 4, "max_bytes": "64MiB"}) == []
+    assert problems(journal={"shards": 5, "max_bytes": "64MiB"}) == [
+        "journal.max_bytes: 5 shards need at least 80MiB, got 64MiB"
+    ]

@@ -151,6 +151,21 @@ class TestEnvironment:
         ("[node]\ncore_nodes = 5", "node.core_nodes: expected a list, got 5"),
         ('[node]\ndata_dir = ""', "node.data_dir: must not be empty, got ''"),
         ("[cluster]\nname = 5", "cluster.name: expected text, got 5"),
+        ('[store]\nservers = ["tcp://a:1"]', "store.servers[0]: expected nats://HOST:PORT, got 'tcp://a:1'"),
+        (
+            '[store]\nservers = ["nats://a"]',
+            "store.servers[0]: expected HOST:PORT, such as 127.0.0.1:1883 or [::1]:1883; got 'a'",
+        ),
+        (
+            '[store]\nservers = ["nats://core:secret@a:1"]',
+            "store.servers[0]: a server's address has no user in it; set store.user and store.password",
+        ),
+        ('[store]\nwait = "0.5s"', "store.wait: has to be at least 1 seconds, got 0.5"),
+        ("[journal]\nshards = 13", "journal.shards: has to be at most 12, got 13"),
+        (
+            '[journal]\ncapture = ["a/#/b"]',
+            "journal.capture[0]: # stands alone in the last level of a topic filter; got 'a/#/b'",
+        ),
         ("listeners = 5", "listeners: expected a table, got 5"),
         ("[[rewrite]]\nfilter = 'a'\npattern = 'a'", "rewrite[0].target: is required"),
         (

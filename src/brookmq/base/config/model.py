@@ -22,8 +22,8 @@ from brookmq.base.config.protocol import (
     SysTopics,
 )
 from brookmq.base.config.section import Section, setting
-from brookmq.base.config.storing import Journal, Store
-from brookmq.base.config.values import parse_address
+from brookmq.base.config.storing import SHARD_BYTES_MIN, Journal, Store
+from brookmq.base.config.values import parse_address, render_size
 from brookmq.base.errors import ConfigError
 
 
@@ -79,6 +79,7 @@ def conflicts(config: Config) -> Iterator[ConfigError]:
         if listener.enable:
             yield from _listener_conflicts(f"listeners.{name}", listener)
     yield from _bind_conflicts(config)
+    yield from _journal_conflicts(config.journal)
     plugins = config.plugins
     if not (plugins.enabled or plugins.required):  # a plugin may be the authenticator: the node asks when it knows
         yield from unprotected(config)
@@ -106,6 +107,15 @@ def _listener_conflicts(path: str, listener: Listener) -> Iterator[ConfigError]:
         yield from _missing_file(f"{path}.tls.ca", listener.tls.ca)
     elif listener.tls.client_certificates != "none":
         yield ConfigError(f"{path}.tls.ca", f"client_certificates = {listener.tls.client_certificates} needs it")
+
+
+def _journal_conflicts(journal: Journal) -> Iterator[ConfigError]:
+    least = journal.shards * SHARD_BYTES_MIN
+    if journal.max_bytes < least:
+        yield ConfigError(
+            "journal.max_bytes",
+            f"{journal.shards} shards need at least {render_size(least)}, got {render_size(journal.max_bytes)}",
+        )
 
 
 def _missing_files(path: str, certificate: Certificate) -> Iterator[ConfigError]:

@@ -21,6 +21,8 @@ from brookmq.base.config.values import (
     parse_address,
 )
 
+SHARD_BYTES_MIN = 16 * MIB  # room for the largest record, twice
+
 _SCHEME = "nats://"
 
 
@@ -79,9 +81,9 @@ class Journal(Section):
     )
     max_bytes: Size = setting(
         16 * GIB,
-        "Room that the journal takes on disk, over all shards.",
+        "Room that the journal takes on disk, over all shards; servers of your own have to grant it.",
         limit=Limit("The oldest messages are removed, as with max_age."),
-        ge=16 * MIB,
+        ge=SHARD_BYTES_MIN,
     )
     waiting_bytes_max: Size = setting(
         4 * MIB,
