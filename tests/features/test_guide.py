@@ -57,7 +57,7 @@ def test_every_page_is_in_the_index(page: Path) -> None:
 def test_configuration_in_the_guide_is_accepted(page: Path) -> None:
     for block in _blocks(page, "toml"):
         try:
-            Config.model_validate(tomllib.loads(block.replace("_password_file", "_password")))  # read from it elsewhere
+            Config.model_validate(tomllib.loads(block.replace("password_file", "password")))  # read from it elsewhere
         except ValidationError as error:
             pytest.fail(f"{block}\n{error}")
 
