@@ -24,6 +24,8 @@ from brookmq.broker.retained import RetainedStore
 from brookmq.broker.rewrite import RewriteRule, TopicRewriter
 from brookmq.broker.session import SessionLimits
 from brookmq.broker.settings import Settings
+from brookmq.store.memory_table import MemoryTable
+from tests.broker.memory_journal import MemoryJournal
 from tests.harness.raw import Client, Stream
 
 START = 1_800_000_000.0  # unix seconds
@@ -40,13 +42,18 @@ class MemoryNode:
         rules: list[RewriteRule] | None = None,
         retained: RetainedStore | None = None,
         delayed: DelayedMessages | None = None,
+        capture: list[bytes] | None = None,
+        after: MemoryNode | None = None,
+        unanswered: int = 0,
     ) -> None:
-        self.monotonic = 1_000.0
+        """``after``: another node, which has died just now and left its store; of what its store had not answered, the
+        first ``unanswered`` of each log are there."""
+        self.monotonic: float = 1_000.0 if after is None else after.monotonic
         self.soon: deque[Callable[[], None]] = deque()
         self.counters = Counters()
         self.alarms = Alarms()
         self.hooks = Hooks(self.alarms, PATIENCE, lambda: self.now)
-        self.loop = asyncio.new_event_loop()
+        self.loop: asyncio.AbstractEventLoop = asyncio.new_event_loop() if after is None else after.loop
         self.broker = Broker(
             settings or Settings(),
             SessionLimits(),
@@ -59,6 +66,40 @@ class MemoryNode:
             TopicRewriter(rules or []),
             Random(1),
         )
+        self.broker.index.capture = capture or []
+        self.broker.tick(self.now, self.monotonic)
+        if after is None:
+            self.open_store(
+                MemoryJournal(self.soon.append, self.clock),
+                MemoryTable(self.soon.append, self.clock),
+                MemoryTable(self.soon.append, self.clock),
+            )
+        else:
+            self.soon = after.soon
+            self.soon.clear()
+            self.broker.turn.call_soon = self.soon.append
+            self.open_store(
+                MemoryJournal(self.soon.append, self.clock, after.journal.crash(unanswered)),
+                after.sessions_table.reopened(unanswered),
+                after.values_table.reopened(unanswered),
+            )
+
+    def clock(self) -> float:
+        return self.monotonic
+
+    def open_store(self, journal: MemoryJournal, sessions: MemoryTable, values: MemoryTable) -> None:
+        """What a node does when its store is ready."""
+        self.journal = journal
+        self.sessions_table = sessions
+        self.values_table = values
+        restoring = self.broker.restoring
+        for shard, watermark in enumerate(restoring.watermark(sessions.meta_state())):
+            for batch in journal.batches[shard]:
+                if batch.end > watermark:
+                    restoring.look_through(shard, batch.groups)
+        journal.on_stored = self.broker.journaling.stored
+        self.broker.attach(journal, sessions, values, self.now)
+        self.settle()
         self.broker.tick(self.now, self.monotonic)
 
     @property

@@ -22,6 +22,8 @@ cdef class Counters:
     cdef public long long messages_sent
     cdef public long long messages_resent
     cdef public long long messages_queued
+    cdef public long long messages_journaled
+    cdef public long long messages_lost_to_retention
     cdef public long long messages_retained
     cdef public long long messages_delayed
     cdef public long long dropped_queue_full

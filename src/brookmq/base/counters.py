@@ -30,6 +30,8 @@ HELP: dict[str, str] = {
     "messages_sent": "PUBLISH packets sent to clients",
     "messages_resent": "PUBLISH packets sent again after a reconnect",
     "messages_queued": "Messages put into the queue of a session",
+    "messages_journaled": "Messages given to the journal",
+    "messages_lost_to_retention": "Messages that the journal's retention removed before a session had read them",
     "messages_retained": "Retained messages set",
     "messages_delayed": "Delayed messages taken",
     "dropped_queue_full": "Messages dropped because the queue of a session was full",

@@ -26,6 +26,8 @@ class Counters:
     messages_sent: int
     messages_resent: int
     messages_queued: int
+    messages_journaled: int
+    messages_lost_to_retention: int
     messages_retained: int
     messages_delayed: int
     dropped_queue_full: int

@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from brookmq.access.authenticate import Authentication
 from brookmq.access.hooks import Hooks
 from brookmq.base.counters import Counters
 from brookmq.base.errors import PeerError
 from brookmq.base.message import Message
+from brookmq.broker.acknowledging import Settlement, Ticket
 from brookmq.broker.connecting import Mechanism
 from brookmq.broker.delayed import PREFIX as DELAYED_PREFIX
-from brookmq.broker.delayed import DelayedMessages, parse, postponed
+from brookmq.broker.delayed import DelayedEntry, DelayedMessages, parse, postponed
 from brookmq.broker.dispatch import Dispatcher
+from brookmq.broker.durable_values import DurableValues
+from brookmq.broker.journaling import Journaling
+from brookmq.broker.keeping import Keeper
 from brookmq.broker.outlet import Turn
 from brookmq.broker.publishing import SYS_PREFIX
 from brookmq.broker.replay import Replays
+from brookmq.broker.restoring import Restoring
 from brookmq.broker.retained import RetainedStore
 from brookmq.broker.rewrite import TopicRewriter, expand
 from brookmq.broker.session import Delivery, Session, SessionLimits
@@ -29,10 +35,17 @@ from brookmq.broker.settings import Settings
 from brookmq.broker.subscribing import Subscriptions
 from brookmq.broker.subscription import Subscription
 from brookmq.broker.timers import Timers
-from brookmq.broker.topics import TopicIndex
+from brookmq.broker.topics import Audience, TopicIndex
+from brookmq.broker.waits import Wait, Waits
+from brookmq.broker.wills import Wills
 from brookmq.mqtt import reasons
 from brookmq.mqtt.packets import SubscriptionRequest
+from brookmq.mqtt.publish import encode_publish
 from brookmq.mqtt.topics import check_name, parse_subscription
+from brookmq.store import session_ops
+from brookmq.store.journal.group import Group
+from brookmq.store.session_state import session_key
+from brookmq.store.table.interface import Table
 
 SLICE = 200  # timers and delayed messages handled in one tick: a slice of the loop, not all of it
 
@@ -74,34 +87,167 @@ class Broker:
         self.dispatcher = Dispatcher(turn, counters)
         self.timers = Timers()
         self.subscriptions = Subscriptions(settings, self.index, counters, random)
-        self.sessions = Sessions(settings, limits, self.subscriptions, self.dispatcher, self.timers, counters, hooks)
-        self.sessions.publish_will = self.publish
+        self.journaling = Journaling(self.index, counters, self._monotonic)
+        self.keeper = Keeper(self.index, self.journaling, turn, counters, self._monotonic)
+        self.waits = Waits(self._monotonic, settings.store_wait)
+        self.wills = Wills(self.keeper, counters)
+        self.wills.publish_message = self._publish_will
+        self.sessions = Sessions(
+            settings,
+            limits,
+            self.subscriptions,
+            self.dispatcher,
+            self.timers,
+            counters,
+            hooks,
+            self.keeper,
+            self.wills,
+        )
+        self.restoring = Restoring(self.sessions, self.subscriptions, self.keeper)
+        self.subscriptions.heads = self.journaling.heads
+        self.subscriptions.group_needs_reader = self.keeper.group_needs_reader
+        self.values: DurableValues | None = None
+        self._unkept: list[Wait] = []  # acknowledgements of retained and delayed messages, before the store is open
+        self._looked_for: list[tuple[str, Callable[[], None]]] = []  # sessions, before the store is open
+        self._begun_clean: set[str] = set()  # client ids that began anew before the store could be told
 
-    def publish(self, message: Message, publisher: Session | None, now: float) -> int:
+    def _monotonic(self) -> float:
+        return self.turn.now
+
+    # -- the store
+
+    def attach(self, journal: Any, table: Table, values: Table, now: float) -> None:
+        """The store is open, and ``restoring`` has looked through the journal: from now on what is kept is kept.
+        ``table`` is that of sessions, ``values`` that of retained and delayed messages."""
+        self.keeper.journal = journal
+        self.keeper.table = table
+        self.journaling.attach(journal.shards)
+        self.keeper.complete = table.all_loaded
+        self.index.completed(table.all_loaded)
+        self.restoring.begin(table, now)
+        for client_id in self._begun_clean:
+            table.change(session_key(client_id), session_ops.ended())
+        self._begun_clean.clear()
+        for session in self.sessions.by_client_id.values():
+            self.wills.stand(session)
+        looked_for, self._looked_for = self._looked_for, []
+        for client_id, wake in looked_for:
+            self.find_session(client_id, wake)
+        table.begin_loading()
+        self.values = DurableValues(values, self.retained, self.delayed, self.replays)
+        self.values.begin_with_what_is_there()
+        waiting, self._unkept = self._unkept, []
+        for wait in waiting:
+            self.values.after(wait)
+
+    def knows(self, client_id: str, clean: bool) -> bool:
+        """Whether what the store has of a client is here. One that begins anew and leaves nothing can do without."""
+        table = self.keeper.table
+        if table is None:
+            if clean:
+                self._begun_clean.add(client_id)
+            return clean
+        return table.loaded(table.part_of(session_key(client_id)))
+
+    def find_session(self, client_id: str, wake: Callable[[], None]) -> None:
+        table = self.keeper.table
+        if table is None:
+            self._looked_for.append((client_id, wake))
+        else:
+            table.load(table.part_of(session_key(client_id)), wake)
+
+    # -- messages
+
+    def publish(
+        self,
+        message: Message,
+        publisher: Session | None,
+        now: float,
+        ticket: Ticket | None = None,
+        origin: bytes = b"",
+    ) -> int:
         """One message from anywhere but a plain run: a client's, a will, the HTTP API's. Returns the number of
-        receivers. Raises PeerError where the topic or a limit forbids it."""
+        receivers. Raises PeerError where the topic or a limit forbids it. ``ticket`` has to be settled once more for
+        each place that has to keep the message."""
         topic = message.topic
         if topic.startswith(DELAYED_PREFIX) and self.settings.delayed_enable:
-            return self._delay(message, now)
+            return self._delay(message, now, ticket)
         own = not message.client_id and topic.startswith(SYS_PREFIX)
         check_name(topic, 0 if own else self.settings.topic_levels_max)  # the limit is for clients
         _refuse_own_topics(topic, message)
         if message.retain:
-            self._retain(message, now)
-        count = self.dispatcher.send(message, self.index.audience(topic), publisher, now)
+            self._retain(message, now, ticket)
+        audience = self.index.audience(topic)
+        count = self.dispatcher.send(message, audience, publisher, now)
+        if audience.durable and (message.qos or audience.captured) and not own:
+            self._journal(message, audience, publisher, ticket, origin)
+            count += len(audience.stored) + len(audience.stored_groups) or bool(audience.filters)
         if count == 0:
             self.counters.publishes_without_receiver += 1
         return count
 
-    def _retain(self, message: Message, now: float) -> None:
+    def _journal(
+        self,
+        message: Message,
+        audience: Audience,
+        publisher: Session | None,
+        ticket: Ticket | None,
+        origin: bytes,
+    ) -> None:
+        """A group of one, with all its properties, and the packet id under which its publisher sent it."""
+        head = 0x30 | message.qos << 1 | (1 if message.retain else 0)
+        packet_id = 1 if ticket is None or not ticket.ids else ticket.ids[0] << 8 | ticket.ids[1]
+        group = Group(
+            encode_publish(head, message.topic, packet_id, True, message.properties, message.payload),
+            1,
+            message.qos,
+            message.retain,
+            True,
+            False,
+            message.topic,
+            message.client_id,
+            message.username,
+            message.published_at,
+            message.expires_at,
+            audience.captured,
+            publisher is not None and publisher.kept and ticket is not None,
+            origin,
+            audience.filters,
+        )
+        if ticket is not None:
+            ticket.waits += 1
+            ticket.group = group
+            ticket.shard = audience.shard % len(self.journaling.shards)
+        self.journaling.add(audience, group, ticket)
+
+    def _publish_will(self, message: Message, origin: bytes, settled: Callable[[], None], now: float) -> None:
+        ticket = Settlement(settled)
+        self.publish(message, None, now, ticket, origin)
+        ticket.settle(0)
+
+    def _retain(self, message: Message, now: float, ticket: Ticket | None) -> None:
         if not self.settings.retain_available:
             raise PeerError(reasons.RETAIN_NOT_SUPPORTED, "retained messages are switched off")
+        before = self.values.taken if self.values is not None else -1
         if self.retained.set(message, now):
             self.counters.messages_retained += 1
+            self._wait_for_values(before, ticket)
         else:
             self.counters.dropped_retained_limit += 1
 
-    def _delay(self, message: Message, now: float) -> int:
+    def _wait_for_values(self, before: int, ticket: Ticket | None) -> None:
+        """An acknowledgement waits for the record of what was retained or delayed. ``before`` is what was ``taken``."""
+        values = self.values
+        if ticket is None or (values is not None and values.taken == before):
+            return
+        ticket.waits += 1
+        wait = self.waits.begin(ticket.stored, lambda: ticket.settle(reasons.QUOTA_EXCEEDED))
+        if values is None:
+            self._unkept.append(wait)
+        else:
+            values.after(wait)
+
+    def _delay(self, message: Message, now: float, ticket: Ticket | None) -> int:
         parsed = parse(message.topic)
         if parsed is None:
             return 0
@@ -113,12 +259,23 @@ class Broker:
         except PeerError:
             self.counters.dropped_delayed_limit += 1
             raise
+        before = self.values.taken if self.values is not None else -1
         if self.delayed.add(postponed(message, target, due, now), due):
             self.counters.messages_delayed += 1
+            self._wait_for_values(before, ticket)
         else:
             self.counters.dropped_delayed_limit += 1
             raise PeerError(reasons.QUOTA_EXCEEDED, "too many delayed messages")
         return 0
+
+    def _publish_delayed(self, entry: DelayedEntry, now: float) -> None:
+        """It leaves the store when it is where it has to be: a crash in between publishes it again."""
+        ticket = Settlement(lambda: self.delayed.finish(entry.id))
+        message = entry.message
+        try:
+            self.publish(message, self.sessions.by_client_id.get(message.client_id), now, ticket)
+        finally:
+            ticket.settle(reasons.SUCCESS)
 
     # -- subscriptions
 
@@ -179,12 +336,24 @@ class Broker:
         self.turn.now = monotonic
         for outlet in [*self.turn.pressed]:
             outlet.tick(monotonic)
-        for message in self.delayed.due(now, SLICE):
-            self.publish(message, self.sessions.by_client_id.get(message.client_id), now)
+        for entry in self.delayed.take_due(now, SLICE):
+            self._publish_delayed(entry, now)
         for timer in self.timers.due(now, SLICE):
             self.sessions.timer(timer, now)
         self.retained.sweep(now, SLICE)
         self.replays.step(now)
+        self._tick_store(now, monotonic)
+
+    def _tick_store(self, now: float, monotonic: float) -> None:
+        self.journaling.now = now
+        self.journaling.overdue(monotonic, self.settings.store_wait)
+        self.waits.tick()
+        self.keeper.tick(now)
+        table = self.keeper.table
+        if not self.keeper.complete and table is not None and table.all_loaded:
+            self.keeper.complete = True
+            self.index.completed(True)
+            self.restoring.complete()
 
 
 def _refuse_own_topics(topic: bytes, message: Message) -> None:

@@ -1,8 +1,10 @@
 cimport cython
 
 from brookmq.base.counters cimport Counters
+from brookmq.broker.acknowledging cimport Acknowledgement
 from brookmq.broker.dispatch cimport Dispatcher
 from brookmq.broker.inflight cimport OpenIds
+from brookmq.broker.journaling cimport Journaling
 from brookmq.broker.outlet cimport Outlet, Turn
 from brookmq.broker.session cimport Publication, Session
 from brookmq.broker.settings cimport Settings
@@ -16,6 +18,7 @@ cdef class Channel:
     cdef public Counters counters
     cdef public TopicIndex index
     cdef public Dispatcher dispatcher
+    cdef public Journaling journaling
     cdef public object host
     cdef public Outlet outlet
     cdef public str listener
@@ -44,6 +47,9 @@ cdef class Channel:
     cdef public Py_ssize_t peer_packet_size_max
     cdef public str method
     cdef public object authentication
+    cdef public object unsettled
+    cdef public Py_ssize_t unsettled_bytes
+    cdef public bint stalled
     cdef object __weakref__
 
     cpdef receive(self, bytes data, double monotonic)
@@ -51,8 +57,16 @@ cdef class Channel:
                    body=Py_ssize_t, taken=int, ids=bytes)
     cpdef _consume(self, bytes data, double now)
     @cython.locals(publication=Publication, run=Run, audience=Audience, full=Outlet, session=Session, count=int, qos=int,
-                   counters=Counters, ids=bytes)
+                   counters=Counters, ids=bytes, journaled=bint)
     cpdef int _take_run(self, double now) except -1
+    @cython.locals(run=Run, qos=int, ticket=Acknowledgement)
+    cpdef _journal_run(self, Audience audience, Publication publication, Session session, bytes ids)
+    @cython.locals(ticket=Acknowledgement)
+    cpdef Acknowledgement ticket(self, int head, bytes ids, Py_ssize_t size)
+    cpdef acknowledge(self, int head, bytes ids, int reason)
+    @cython.locals(ticket=Acknowledgement)
+    cpdef settled(self)
+    cpdef _put_acknowledgement(self, int head, bytes ids, int reason)
     @cython.locals(topic=bytes, audience=Audience)
     cpdef Audience _find_audience(self, Run run)
     @cython.locals(session=Session)

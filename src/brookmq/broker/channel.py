@@ -15,25 +15,30 @@ packet is decoded and handed to the module that handles its kind.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from brookmq.access.points import ClientInfo
+from brookmq.base import faults
 from brookmq.base.counters import Counters
 from brookmq.base.errors import PeerError
 from brookmq.broker import connecting, publishing, requests
+from brookmq.broker.acknowledging import Acknowledgement
 from brookmq.broker.broker import Broker
 from brookmq.broker.dispatch import Dispatcher
 from brookmq.broker.inflight import PUBACK_DUE, PUBCOMP_DUE, OpenIds
+from brookmq.broker.journaling import Journaling
 from brookmq.broker.outlet import Outlet, Turn
-from brookmq.broker.session import Session
+from brookmq.broker.session import Publication, Session
 from brookmq.broker.settings import Settings
 from brookmq.broker.topics import Audience, TopicIndex
 from brookmq.mqtt import reasons
-from brookmq.mqtt.codec import PINGRESP_BYTES, encode_connack, encode_disconnect
+from brookmq.mqtt.codec import PINGRESP_BYTES, encode_ack, encode_connack, encode_disconnect
 from brookmq.mqtt.kernel import Run, ack_ids, acks, frame
 from brookmq.mqtt.properties import Properties
 from brookmq.mqtt.topics import check_name
+from brookmq.store import session_ops
 
 CONNECTING = 0
 CONNECTED = 1
@@ -44,6 +49,7 @@ WAIT = 1  # a receiver is full: the run has to wait
 SINGLY = 2  # the run has to take the slow way, packet by packet
 
 SINGLES_MAX = 200  # packets handled one by one before others get their turn: 1 to 3 ms
+UNSETTLED_BYTES_MAX = 1 << 20  # of messages of one connection that wait for the store; then it is not read from
 PACKET_SIZE_SHORT = 5  # a CONNACK without properties: what a client whose CONNECT we could not read will take
 
 
@@ -65,8 +71,9 @@ class Host(Protocol):
 
 
 class Channel:
-    """Invariants: ``session`` is there exactly in CONNECTED; ``partial`` holds bytes only while they are not a whole
-    packet or the channel is suspended; a CLOSED channel changes nothing any more."""
+    """Invariants: ``session`` is there from when it was opened, which may be some time before the CONNACK;
+    ``partial`` holds bytes only while they are not a whole packet or the channel is suspended; a CLOSED channel changes
+    nothing any more."""
 
     def __init__(self, broker: Broker, host: Host, outlet: Outlet, listener: str, address: str) -> None:
         self.broker = broker
@@ -75,6 +82,7 @@ class Channel:
         self.turn: Turn = broker.turn
         self.index: TopicIndex = broker.index
         self.dispatcher: Dispatcher = broker.dispatcher
+        self.journaling: Journaling = broker.journaling
         self.host = host
         self.outlet = outlet
         self.listener = listener
@@ -103,6 +111,9 @@ class Channel:
         self.peer_packet_size_max = PACKET_SIZE_SHORT  # until its CONNECT has been read
         self.method = ""  # of enhanced authentication, "" = none
         self.authentication: connecting.PendingConnect | None = None
+        self.unsettled: deque[Acknowledgement] | None = None  # in the order in which they have to go out
+        self.unsettled_bytes = 0
+        self.stalled = False  # not read from until less of it waits for the store
 
     # -- bytes in
 
@@ -137,6 +148,11 @@ class Channel:
         while pos < size:
             if self.outlet.size > self.outlet.limit:  # it does not read our answers, so we do not read its requests
                 self.wait_for(self.outlet)
+                self._keep(data, pos)
+                return
+            if self.unsettled_bytes > UNSETTLED_BYTES_MAX:
+                self.stalled = True
+                self.hold()
                 self._keep(data, pos)
                 return
             head = data[pos]
@@ -190,8 +206,7 @@ class Channel:
     def _let_others(self, data: bytes, pos: int) -> None:
         """A peer that sends packet after packet of the slow kind goes on in the next turn of the loop."""
         self._keep(data, pos)
-        self.suspended = True
-        self.host.pause_reading()
+        self.hold()
         self.turn.call_soon(self.resume)
 
     def _unread(self) -> int:
@@ -237,6 +252,14 @@ class Channel:
         count = run.count
         qos = run.qos
         counters = self.counters
+        journaled = audience.durable and (qos > 0 or audience.captured)
+        if journaled:
+            shard = self.journaling.shard_of(audience)
+            if shard.full:
+                counters.publishers_paused += 1
+                self.hold()
+                shard.wait(self.resume)
+                return WAIT
         if qos == 0:
             counters.publishes_received_qos0 += count
             ids = b""
@@ -252,7 +275,7 @@ class Channel:
                 counters.publishes_received_qos2 += count
         counters.publishes_received += count
         session.received_count += count
-        if audience.targets or audience.groups:
+        if journaled or audience.targets or audience.groups:
             publication.topic = audience.topic
             publication.client_id = session.client_id
             publication.username = session.username
@@ -261,11 +284,83 @@ class Channel:
             self.dispatcher.send_run(audience, session)
         else:
             counters.publishes_without_receiver += count
-        if qos == 1:
-            self.outlet.put(acks(0x40, ids))
-        elif qos == 2:
-            self.outlet.put(acks(0x50, ids))
+        if journaled:
+            self._journal_run(audience, publication, session, ids)
+        elif qos == 2 and session.kept:
+            self._store_open_ids(session, ids)
+        elif qos:
+            self.acknowledge(0x40 if qos == 1 else 0x50, ids, reasons.SUCCESS)
         return TAKEN
+
+    def _journal_run(self, audience: Audience, publication: Publication, session: Session, ids: bytes) -> None:
+        """Into the journal; the acknowledgements go out when it is stored."""
+        run = publication.run
+        qos = run.qos
+        ticket: Acknowledgement | None = None
+        if qos:
+            ticket = self.ticket(0x40 if qos == 1 else 0x50, ids, run.end - run.start)
+            if qos == 2 and session.kept:
+                session.store_ids(ids, ticket)
+        self.journaling.add_run(audience, publication, self.version5, session, ticket)
+        if faults.armed and ticket is not None and faults.broken("ack_before_append"):
+            ticket.waits = 0
+            self.settled()
+            ticket.waits = 1
+
+    def _store_open_ids(self, session: Session, ids: bytes) -> None:
+        """Nobody needs these messages kept, but that they were taken has to be known after a crash."""
+        ticket = self.ticket(0x50, ids, 0)
+        session.store_ids(ids, ticket)
+        self.broker.keeper.change(session, session_ops.opened(ids), ticket.stored)
+
+    # -- acknowledgements of what was published
+
+    def ticket(self, head: int, ids: bytes, size: int) -> Acknowledgement:
+        """An acknowledgement that goes out when it is settled, behind those that came before."""
+        session = self.session
+        assert session is not None
+        ticket = Acknowledgement(self, session, head, ids, size, 1)
+        if self.unsettled is None:
+            self.unsettled = deque()
+        self.unsettled.append(ticket)
+        self.unsettled_bytes += size
+        return ticket
+
+    def acknowledge(self, head: int, ids: bytes, reason: int) -> None:
+        """One that waits for nothing but those before it."""
+        if self.unsettled:
+            ticket = self.ticket(head, ids, 0)
+            ticket.waits = 0
+            ticket.reason = reason
+        else:
+            self._put_acknowledgement(head, ids, reason)
+
+    def settled(self) -> None:
+        """Something that was waited for is stored, or could not be: what is settled goes out, in order."""
+        unsettled = self.unsettled
+        while unsettled:
+            ticket = unsettled[0]
+            if ticket.waits > 0:
+                return
+            unsettled.popleft()
+            self.unsettled_bytes -= ticket.size
+            if self.state == CONNECTED:
+                self._put_acknowledgement(ticket.head, ticket.ids, ticket.reason)
+        if self.stalled:
+            self.stalled = False
+            self.turn.call_soon(self.resume)
+
+    def _put_acknowledgement(self, head: int, ids: bytes, reason: int) -> None:
+        """MQTT 3 has no words for a message that could not be kept: no acknowledgement, and the connection ends."""
+        if reason == reasons.SUCCESS:
+            self.outlet.put(acks(head, ids))
+        elif self.version5:
+            for i in range(0, len(ids), 2):
+                self.outlet.put(encode_ack(head >> 4, ids[i] << 8 | ids[i + 1], reason, None, self.version))
+        elif reason == reasons.QUOTA_EXCEEDED:
+            self.end(reason)
+        else:
+            self.outlet.put(acks(head, ids))
 
     def _overwhelms(self, run: Run) -> bool:
         """More than half of a session's queue at once: it could be full before anybody can be slowed down for it."""
@@ -302,18 +397,24 @@ class Channel:
         elif head == 0x50:
             if session.received(ids) != count:
                 return False
-            self.outlet.put(acks(0x62, ids))
+            if session.keeper is not None:
+                session.keeper.received(session, ids)
+            else:
+                self.outlet.put(acks(0x62, ids))
             return True
         elif head == 0x62:
             if session.open_ids is None or session.open_ids.release(ids) != count:
                 return False
-            self.outlet.put(acks(0x70, ids))
+            if session.keeper is not None:
+                session.keeper.released(session, ids, acks(0x70, ids))
+            else:
+                self.outlet.put(acks(0x70, ids))
             return True
         elif head == 0x70:
             session.acknowledged(ids, PUBCOMP_DUE)
         else:
             return False  # wrong flags: the codec says so
-        if session.queue is not None or session.to_resend is not None:
+        if session.waits():
             session.pump(now)
         return True
 
@@ -337,29 +438,40 @@ class Channel:
     def wait_for(self, outlet: Outlet) -> None:
         """Go on when a full subscriber has room, or has used up its patience."""
         self.counters.publishers_paused += 1
-        self.suspended = True
-        self.host.pause_reading()
+        self.hold()
         outlet.wait(self.resume)
 
     def suspend(self, awaitable: Awaitable[Any], then: Callable[[Any], None]) -> None:
         """Wait for an answer from outside; ``then`` gets it, unless the connection has ended meanwhile."""
-        self.suspended = True
-        self.host.pause_reading()
+        self.hold()
 
         def done(answer: Any) -> None:
-            if self.state == CLOSED:
-                return
-            self.suspended = False
-            try:
+            def step() -> None:
                 if isinstance(answer, BaseException):
                     raise PeerError(reasons.IMPLEMENTATION_SPECIFIC_ERROR, "an internal step failed") from answer
                 then(answer)
-            except PeerError as error:
-                self.fail(error)
-            if not self.suspended:  # the next step may have to wait as well
-                self.resume()
+
+            self.go_on(step)
 
         self.host.run(awaitable, done)
+
+    def hold(self) -> None:
+        """Handle nothing more until ``go_on`` or ``resume``."""
+        self.suspended = True
+        self.host.pause_reading()
+
+    def go_on(self, step: Callable[[], None]) -> None:
+        """What was waited for is there: take the next step, then handle what has come meanwhile. Does nothing when the
+        connection has ended."""
+        if self.state == CLOSED:
+            return
+        self.suspended = False
+        try:
+            step()
+        except PeerError as error:
+            self.fail(error)
+        if not self.suspended:  # the next step may have to wait as well
+            self.resume()
 
     def resume(self) -> None:
         """The step that was waited for is done: handle what has come meanwhile, and read on."""
@@ -406,6 +518,8 @@ class Channel:
 
     def disconnect(self, reason: int, message: str = "") -> None:
         """Tell the client why (MQTT 5 has words for it) and close; the session is the caller's business."""
+        if self.state == CONNECTING and self.session is not None:  # its CONNACK still waits for the store
+            self.refuse(reason, message)
         if self.state != CONNECTED:
             return
         self.state = CLOSED
@@ -446,11 +560,9 @@ class Channel:
 
     def lost(self) -> None:
         """The transport is gone."""
-        connected = self.state == CONNECTED
         self.state = CLOSED
         self.partial = None
-        if connected:
-            self.ended(True, reasons.UNSPECIFIED_ERROR)
+        self.ended(True, reasons.UNSPECIFIED_ERROR)
         self.outlet.close()
 
     def ended(self, with_will: bool, reason: int) -> None:

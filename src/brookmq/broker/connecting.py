@@ -17,7 +17,7 @@ from brookmq.base.errors import PeerError
 from brookmq.base.message import Message
 from brookmq.broker.publishing import SYS_PREFIX, placed
 from brookmq.broker.rewrite import expand
-from brookmq.broker.sessions import Will
+from brookmq.broker.will import Will
 from brookmq.mqtt import packets, reasons
 from brookmq.mqtt.codec import decode, encode, encode_connack
 from brookmq.mqtt.packet_types import AUTH, CONNECT
@@ -26,6 +26,7 @@ from brookmq.mqtt.topics import check_name
 
 if TYPE_CHECKING:
     from brookmq.broker.channel import Channel
+    from brookmq.broker.session import Session
 
 FOREVER = 0xFFFFFFFF
 RECEIVE_MAXIMUM_ABSENT = 65535  # [section 3.1.2.11.3]
@@ -295,6 +296,9 @@ def _open_session(
     settings = channel.settings
     given = packet.properties
     session_expiry, told_expiry = _expiry(packet, settings.expiry_max)
+    if not broker.knows(client.client_id, packet.clean_start and session_expiry == 0):
+        _look_for_session(channel, packet, client, mounted, data)
+        return
     keep_alive = packet.keep_alive
     if settings.keep_alive_max and (keep_alive == 0 or keep_alive > settings.keep_alive_max):
         keep_alive = settings.keep_alive_max
@@ -302,9 +306,8 @@ def _open_session(
     if len(connack) > channel.peer_packet_size_max:  # [MQTT-3.1.2-24]: it could not even be told our limits
         channel.give_up()
         return
-    session, present = broker.sessions.open(client, channel, packet.clean_start, now)
+    session, present, discarded = broker.sessions.open(client, channel, packet.clean_start, now)
     channel.session = session
-    channel.connected()
     session.connected_at = now
     session.clean_start = packet.clean_start
     session.last_client = client
@@ -313,7 +316,7 @@ def _open_session(
     session.version5 = channel.version5
     session.mount = mounted
     session.expiry = session_expiry
-    session.kept = session.expiry > 0
+    session.kept = session_expiry > 0 or session.kept  # one that is to end with this connection is kept until then
     session.will = None if packet.will is None else _will(channel, packet.will, client, mounted)
     session.packet_size_max = channel.peer_packet_size_max
     session.alias_max = min(given.topic_alias_maximum or 0, settings.topic_alias_out_max)
@@ -323,8 +326,6 @@ def _open_session(
         session.window.limit = session.window_limit
     session.intercept = broker.intercept if broker.hooks.deliver else None
     session.plain = not (mounted or session.alias_max or session.intercept)
-    session.outlet = channel.outlet
-    channel.outlet.when_drained = channel.drained
     channel.guarded = bool(broker.hooks.authorize) and not client.superuser
     channel.singly = bool(mounted or broker.rewriter.enabled or broker.hooks.publish)
     session.keep_alive = keep_alive
@@ -332,13 +333,76 @@ def _open_session(
     channel.heard(max(now, broker.now))
     if keep_alive:
         channel.host.watch(channel.silence_max)
+    if present:
+        connack = _with_session_present(connack)
+    if not session.kept and not discarded:
+        if session.will is not None:
+            broker.sessions.wills.stand(session)
+        _begin(channel, session, client, present, connack, now)
+        return
+
+    _store_session(channel, session, client, present, connack)
+
+
+def _look_for_session(
+    channel: Channel, packet: packets.Connect, client: ClientInfo, mounted: bytes, data: bytes | None
+) -> None:
+    """What the store has of this client is not here yet."""
+    broker = channel.broker
+
+    def found() -> None:
+        channel.go_on(lambda: _open_session(channel, packet, client, mounted, broker.now, data))
+
+    channel.hold()
+    broker.find_session(client.client_id, broker.waits.begin(found, lambda: _store_silent(channel)))
+
+
+def _store_session(channel: Channel, session: Session, client: ClientInfo, present: bool, connack: bytes) -> None:
+    """The CONNACK says what the store has to know: this session, or that another one has ended."""
+    broker = channel.broker
+
+    def stored() -> None:
+        channel.go_on(lambda: _begin(channel, session, client, present, connack, broker.now))
+
+    channel.hold()
+    wait = broker.waits.begin(stored, lambda: _store_silent(channel))
+    if session.kept:
+        if not present:
+            session.live = False
+            session.cursors = broker.journaling.heads()
+            session.keeper = broker.keeper
+        broker.keeper.began(session, present, wait)
+    else:
+        if session.will is not None:
+            broker.sessions.wills.stand(session)
+        broker.keeper.ended(session, wait)
+
+
+def _store_silent(channel: Channel) -> None:
+    """The store has not answered in time: the client may try again. [MQTT-3.1.4-6]"""
+    channel.refuse(reasons.SERVER_UNAVAILABLE, "the store does not answer")
+    session = channel.session
+    if session is not None:
+        channel.broker.sessions.close(session, channel, False, reasons.SERVER_UNAVAILABLE, channel.broker.now)
+
+
+def _begin(channel: Channel, session: Session, client: ClientInfo, present: bool, connack: bytes, now: float) -> None:
+    """The session is where it has to be: the client is told, and gets what it has missed."""
+    broker = channel.broker
+    if session.channel is not channel:
+        return
+    channel.connected()
+    session.outlet = channel.outlet
+    channel.outlet.when_drained = channel.drained
+    if present:
+        broker.subscriptions.wake(session)
     broker.counters.connects_accepted += 1
-    channel.outlet.put(_with_session_present(connack) if present else connack)
+    channel.outlet.put(connack)
     if broker.hooks.client_online or broker.hooks.session_created or broker.hooks.session_resumed:
         event = ClientEvent(client, now)
         broker.hooks.tell("session_resumed" if present else "session_created", event)
         broker.hooks.tell("client_online", event)
-    if present:
+    if session.kept:
         session.resend()
         session.pump(now)
     if broker.auto_subscriptions:

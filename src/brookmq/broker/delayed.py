@@ -138,6 +138,14 @@ class DelayedMessages:
             self.finish(entry.id)
         return [entry.message for entry in taken]
 
+    def take_all(self) -> list[DelayedEntry]:
+        """Take everything out, to be added again under other numbers."""
+        entries = [*self._entries.values()]
+        self._entries.clear()
+        self._heap.clear()
+        self.bytes -= sum(entry.message.size() for entry in entries)
+        return entries
+
     def peek(self, entry_id: int) -> DelayedEntry | None:
         """One that waits, or that is taken and not finished."""
         return self._entries.get(entry_id) or self._taken.get(entry_id)

@@ -38,7 +38,7 @@ class DeliverHooks:
         if line is None:
             self.lines[session] = deque([(delivery, now)])
             self._next(session)
-        elif len(line) < LINE_MAX:
+        elif len(line) < LINE_MAX or delivery.packet_id:  # what is in the window is bounded by that
             line.append((delivery, now))
         else:
             self.counters.dropped_queue_full += 1
@@ -61,6 +61,11 @@ class DeliverHooks:
     def _hand_on(self, session: Session, delivery: Delivery, message: Message | None, now: float) -> None:
         if message is None:
             self.counters.dropped_by_hook += 1
+            if delivery.packet_id:
+                session.finish_taken(delivery.packet_id.to_bytes(2, "big"), delivery.qos)
+        elif delivery.packet_id:
+            delivery.message = message
+            session.send_taken(delivery, now)
         else:
             session.send_judged(message, delivery.qos, delivery.retain, delivery.identifiers, delivery.group, now)
 

@@ -27,7 +27,7 @@ cdef class Dispatcher:
     cpdef _one_by_one(self, Subscription subscription, Session publisher)
     @cython.locals(publication=Publication, run=Run, group=SharedGroup, member=Subscription, session=Session, qos=int,
                    step=int, first=int, index=int)
-    cpdef _send_to_groups(self, Audience audience, Session publisher)
+    cpdef _send_to_groups(self, list groups, bytes topic)
     @cython.locals(subscription=Subscription, session=Session, group=SharedGroup, retain=bint, qos=int, count=int)
     cpdef int send(self, Message message, Audience audience, Session publisher, double now)
     @cython.locals(member=Subscription, session=Session, retain=bint, qos=int)

@@ -27,7 +27,7 @@ class Dispatcher:
 
     def full_receiver(self, audience: Audience, publisher: Session | None) -> Outlet | None:
         """An outlet that a publisher to this audience has to wait for. Asked only while there is one at all."""
-        for subscription in audience.targets:
+        for subscription in audience.at_once:
             session: Session = subscription.session
             if session is not publisher and self._has_to_be_waited_for(session):
                 return session.outlet
@@ -50,7 +50,7 @@ class Dispatcher:
         run = publication.run
         run_qos = run.qos
         largest = run.largest + 4  # another protocol version may add a few bytes
-        for subscription in audience.targets:
+        for subscription in audience.at_once if run_qos else audience.targets:
             session = subscription.session
             if not session.plain or not subscription.plain or largest > session.packet_size_max:
                 self._one_by_one(subscription, publisher)
@@ -63,7 +63,9 @@ class Dispatcher:
             else:
                 session.send_run(publication, qos, 0, run.count, None)
         if audience.groups:
-            self._send_to_groups(audience, publisher)
+            self._send_to_groups(audience.groups, audience.topic)
+        if audience.stored_groups and run_qos == 0:
+            self._send_to_groups(audience.stored_groups, audience.topic)
 
     def _send_qos0(self, session: Session) -> None:
         run = self.publication.run
@@ -90,13 +92,13 @@ class Dispatcher:
         for index in range(publication.run.count):
             session.send(publication.message(index), qos, False, subscription.properties, None, publication.now)
 
-    def _send_to_groups(self, audience: Audience, publisher: Session) -> None:
+    def _send_to_groups(self, groups: list[SharedGroup], topic: bytes) -> None:
         publication = self.publication
         run = publication.run
-        for group in audience.groups:
+        for group in groups:
             step = run.count if group.strategy in PICK_ONCE else 1
             for first in range(0, run.count, step):
-                member = group.pick(publication.client_id, audience.topic)
+                member = group.pick(publication.client_id, topic)
                 if member is None:
                     break
                 session = member.session
@@ -109,9 +111,10 @@ class Dispatcher:
                     session.send(message, qos, False, member.properties, group if qos else None, publication.now)
 
     def send(self, message: Message, audience: Audience, publisher: Session | None, now: float) -> int:
-        """One message to everyone who gets its topic. Returns how many sessions that were."""
+        """One message to everyone who gets its topic now, and not when it is stored. Returns how many sessions that
+        were."""
         count = 0
-        for subscription in audience.targets:
+        for subscription in audience.at_once if message.qos else audience.targets:
             if subscription.no_local and subscription.session is publisher:
                 continue  # [MQTT-3.8.3-3]
             retain = message.retain and subscription.retain_as_published  # [MQTT-3.3.1-12, -13]
@@ -120,6 +123,9 @@ class Dispatcher:
             count += 1
         for group in audience.groups:
             count += self.send_to_group(group, message, now)
+        if not message.qos:
+            for group in audience.stored_groups:
+                count += self.send_to_group(group, message, now)
         return count
 
     def send_to_group(self, group: SharedGroup, message: Message, now: float) -> int:

@@ -69,6 +69,17 @@ class DurableValues:
         delayed.on_gone = self._delayed_gone
         replays.loaded = self.loaded
 
+    def begin_with_what_is_there(self) -> None:
+        """As ``begin``; what was set before the store could be opened is written now, and wins."""
+        early = [message for part in range(PARTS) for topic in self._retained.topics(part)
+                 if (message := self._retained.peek(topic)) is not None]  # fmt: skip
+        delayed = self._delayed.take_all()
+        self.begin()
+        for message in early:
+            self._retained_set(message)
+        for entry in delayed:
+            self._delayed.add(entry.message, entry.due)
+
     def begin(self) -> None:
         """The table is open: reserve numbers and load what it has."""
         state, ops = self.table.meta_state()

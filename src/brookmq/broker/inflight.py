@@ -9,6 +9,9 @@ Outbound states of a packet id:  FREE → PUBACK_DUE → FREE                   
 
 from __future__ import annotations
 
+from array import array
+from typing import NamedTuple
+
 FREE = 0
 PUBACK_DUE = 1
 PUBREC_DUE = 2
@@ -16,21 +19,36 @@ PUBCOMP_DUE = 3
 
 SIZE_FIRST = 64  # slots of a new window: more than most clients ever have in flight
 SIZE_MAX = 65535  # packet ids are 1 to 65535 [MQTT-2.2.1-3]
+NOWHERE = -1  # the position of a message that is not in the journal
+
+
+class InFlight(NamedTuple):
+    """One message that was sent and is not finished."""
+
+    packet_id: int
+    state: int
+    position: int
 
 
 class Window:
     """Packet ids of a session's outbound QoS 1 and 2 messages. ``limit`` is the smaller of the client's receive maximum
     and ``session.inflight_max``; ids are given in turn, so that a late acknowledgement meets a free slot, not another
     message. Invariant: ``count`` is the number of slots that are not FREE, and never above ``limit`` for new
-    messages."""
+    messages.
 
-    __slots__ = ("count", "cursor", "limit", "states")
+    For a kept session it also knows where in the journal each message is, so that it can be sent again, and in which
+    order they went out (``place``)."""
+
+    __slots__ = ("count", "cursor", "limit", "positions", "serial", "serials", "states")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.count = 0
         self.cursor = 0
         self.states = bytearray(SIZE_FIRST)
+        self.positions: array[int] | None = None  # by packet id - 1, like ``states``
+        self.serials: array[int] | None = None
+        self.serial = 0  # of the next message that is placed
 
     def room(self) -> int:
         return self.limit - self.count
@@ -77,6 +95,47 @@ class Window:
         if 1 <= packet_id <= len(self.states):
             return self.states[packet_id - 1]
         return FREE
+
+    def place(self, ids: bytes, position: int) -> None:
+        """The messages of these ids stand one after the other in the journal, from ``position`` on (or nowhere)."""
+        if self.positions is None or self.serials is None:
+            self.positions = array("q")
+            self.serials = array("q")
+        missing = len(self.states) - len(self.positions)
+        if missing:
+            self.positions.frombytes(bytes(8 * missing))
+            self.serials.frombytes(bytes(8 * missing))
+        positions = self.positions
+        serials = self.serials
+        serial = self.serial
+        step = 0 if position < 0 else 1
+        for i in range(0, len(ids), 2):
+            at = (ids[i] << 8 | ids[i + 1]) - 1
+            positions[at] = position
+            serials[at] = serial
+            position += step
+            serial += 1
+        self.serial = serial
+
+    def restore(self, entries: list[InFlight]) -> None:
+        """What was in flight before: in the order in which it was sent."""
+        for entry in entries:
+            while entry.packet_id > len(self.states):
+                self.states.extend(bytes(min(len(self.states), SIZE_MAX - len(self.states))))
+            self.states[entry.packet_id - 1] = entry.state
+            self.place(entry.packet_id.to_bytes(2, "big"), entry.position)
+        self.count = len(entries)
+        if entries:
+            self.cursor = entries[len(entries) - 1].packet_id
+
+    def in_flight(self) -> list[InFlight]:
+        """All that is in flight, in the order in which it was sent."""
+        states, positions, serials = self.states, self.positions, self.serials
+        if self.count == 0 or positions is None or serials is None:
+            return []
+        used = [at for at in range(min(len(states), len(positions))) if states[at]]
+        used.sort(key=serials.__getitem__)
+        return [InFlight(at + 1, states[at], positions[at]) for at in used]
 
     def check_invariants(self) -> None:
         in_use = len(self.states) - self.states.count(0)

@@ -10,20 +10,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from brookmq.access.points import Access, ClientInfo, Deny
+from brookmq.base import faults
 from brookmq.base.errors import PeerError
 from brookmq.base.message import Message
 from brookmq.broker.delayed import PREFIX as DELAYED_PREFIX
 from brookmq.broker.inflight import OpenIds
 from brookmq.broker.rewrite import mount
 from brookmq.mqtt import reasons
-from brookmq.mqtt.codec import encode_ack
 from brookmq.mqtt.packet_types import PUBACK, PUBLISH, PUBREC
 from brookmq.mqtt.primitives import Reader
 from brookmq.mqtt.properties import decode_properties, forwardable
 from brookmq.mqtt.topics import check_name
+from brookmq.store import session_ops
 
 if TYPE_CHECKING:
+    from brookmq.broker.acknowledging import Acknowledgement
     from brookmq.broker.channel import Channel
+    from brookmq.broker.session import Session
 
 SYS_PREFIX = b"$SYS/"  # the node alone publishes there
 DECISIONS_MAX = 1000  # access decisions that a channel remembers; then it asks anew
@@ -72,7 +75,7 @@ def take_publish(channel: Channel, head: int, body: bytes, now: float) -> None:
     _count(channel, qos)
     if qos == 2 and not _open(channel, packet_id):
         channel.counters.publishes_duplicate += 1
-        _acknowledge(channel, qos, packet_id, reasons.SUCCESS)
+        _acknowledge_repeat(channel, session, packet_id)
         return
     message = Message(
         topic, body[reader.position :], qos, retain, properties, expires_at, now, session.client_id, session.username
@@ -130,7 +133,7 @@ def _open(channel: Channel, packet_id: int) -> bool:
     if session.open_ids is None:
         session.open_ids = OpenIds()
     if session.open_ids.is_open(packet_id):
-        return False
+        return faults.armed and faults.broken("dedup_off")
     if session.open_ids.count >= channel.settings.receive_max and channel.version5:  # [MQTT-3.3.4-7]
         raise PeerError(reasons.RECEIVE_MAXIMUM_EXCEEDED, "more unfinished QoS 2 messages than agreed")
     session.open_ids.open(packet_id.to_bytes(2, "big"))
@@ -234,6 +237,15 @@ def _remember(channel: Channel, message: Message, allowed: bool) -> None:
 def _finish(channel: Channel, qos: int, packet_id: int, message: Message | None, allowed: bool, now: float) -> None:
     """Publish, then acknowledge: an acknowledgement means that the message is where it has to be. ``qos`` is that of
     the packet; a plugin may have changed the message's own."""
+    session = channel.session
+    assert session is not None
+    ids = packet_id.to_bytes(2, "big")
+    ticket: Acknowledgement | None = None
+    if qos:
+        size = 0 if message is None else message.size()
+        ticket = channel.ticket(PUBACK << 4 if qos == 1 else PUBREC << 4, ids, size)
+        if qos == 2 and session.kept:
+            session.store_ids(ids, ticket)
     reason = reasons.SUCCESS
     if not allowed:
         channel.counters.publishes_denied += 1
@@ -242,24 +254,43 @@ def _finish(channel: Channel, qos: int, packet_id: int, message: Message | None,
         channel.counters.dropped_by_hook += 1  # to its publisher it is as good as delivered
     else:
         try:
-            if channel.broker.publish(message, channel.session, now) == 0 and channel.version5:
+            if channel.broker.publish(message, session, now, ticket) == 0 and channel.version5:
                 reason = reasons.NO_MATCHING_SUBSCRIBERS
         except PeerError as error:
             if error.reason not in (reasons.TOPIC_NAME_INVALID, reasons.QUOTA_EXCEEDED, reasons.NOT_AUTHORIZED):
                 raise
             reason = error.reason  # this message is refused, the connection goes on
-    _acknowledge(channel, qos, packet_id, reason)
+    if ticket is not None:
+        _settle(channel, session, ticket, reason)
     if channel.turn.pressed and message is not None:
         full = channel.dispatcher.full_receiver(channel.index.audience(message.topic), channel.session)
         if full is not None:
             channel.wait_for(full)
 
 
-def _acknowledge(channel: Channel, qos: int, packet_id: int, reason: int) -> None:
-    """PUBACK or PUBREC; MQTT 3 has no words for a refusal, so it gets the plain one. [MQTT-4.3.2-4], [MQTT-4.3.3-8]"""
-    if qos == 0:
+def _settle(channel: Channel, session: Session, ticket: Acknowledgement, reason: int) -> None:
+    """What was refused is answered as refused; MQTT 3 has no words for that, so it gets the plain answer.
+    [MQTT-4.3.2-4], [MQTT-4.3.3-8]"""
+    if reason >= 0x80 and not channel.version5:
+        ticket.settle(reasons.SUCCESS)
         return
-    session = channel.session
-    if qos == 2 and reason >= 0x80 and channel.version5 and session is not None and session.open_ids is not None:
-        session.open_ids.release(packet_id.to_bytes(2, "big"))  # refused: the packet id is free again [MQTT-4.3.3-9]
-    channel.outlet.put(encode_ack(PUBACK if qos == 1 else PUBREC, packet_id, reason, None, channel.version))
+    ticket.reason = reason
+    if ticket.head == PUBREC << 4 and reason < 0x80 and session.kept and ticket.group is None:
+        ticket.waits += 1  # nobody needs it kept, but that it was taken has to be known after a crash
+        channel.broker.keeper.change(session, session_ops.opened(ticket.ids), ticket.stored)
+    elif ticket.head == PUBREC << 4 and reason >= 0x80 and session.open_ids is not None:
+        session.open_ids.release(ticket.ids)  # refused: the packet id is free again [MQTT-4.3.3-9]
+    ticket.settle(reason)
+
+
+def _acknowledge_repeat(channel: Channel, session: Session, packet_id: int) -> None:
+    """The first may still be on its way to the store: then the answer is the same as to that one."""
+    ids = packet_id.to_bytes(2, "big")
+    first = None if session.storing is None else session.storing.get(packet_id)
+    if first is None:
+        channel.acknowledge(PUBREC << 4, ids, reasons.SUCCESS)
+        return
+    ticket = channel.ticket(PUBREC << 4, ids, 0)
+    if first.followers is None:
+        first.followers = []
+    first.followers.append(ticket)

@@ -89,12 +89,31 @@ def _subscribe(channel: Channel, packet: packets.Subscribe, denials: list[Deny |
         if channel.broker.hooks.subscribe and channel.client is not None:
             event = SubscriptionEvent(channel.client, request.filter, now, subscription.qos)
             channel.broker.hooks.tell("subscribe", event)
-    channel.outlet.put(encode_suback(packet.packet_id, codes, None, channel.version))
-    latest = {subscription.filter: subscription for subscription, _ in granted}
-    for subscription, new in granted:  # one that stands twice is served twice, as if it had come twice [MQTT-3.8.4-5]
-        if subscription.ended:
-            subscription = latest[subscription.filter]
-        channel.broker.replay_retained(subscription, new, now)
+    session = _session(channel)
+
+    def answer() -> None:
+        channel.outlet.put(encode_suback(packet.packet_id, codes, None, channel.version))
+        latest = {subscription.filter: subscription for subscription, _ in granted}
+        for subscription, new in granted:  # one that stands twice is served twice, as if it came twice [MQTT-3.8.4-5]
+            if subscription.ended:
+                subscription = latest[subscription.filter]
+            channel.broker.replay_retained(subscription, new, now)
+        if session.sharing is not None:
+            session.pump(now)  # its groups may have been waiting for a member
+
+    if not session.kept or not granted:
+        answer()
+        return
+    kept = [(filter, each) for filter, each in session.subscriptions.items() if any(each is s for s, _ in granted)]
+
+    def refuse() -> None:
+        for filter, _ in kept:
+            channel.broker.subscriptions.remove(session, filter)
+        refused = [code if code >= 0x80 else reasons.IMPLEMENTATION_SPECIFIC_ERROR for code in codes]
+        channel.outlet.put(encode_suback(packet.packet_id, refused, None, channel.version))
+
+    done = channel.broker.waits.begin(answer, refuse)
+    channel.broker.keeper.subscribed(session, kept, done)
 
 
 def _take_unsubscribe(channel: Channel, packet: packets.Unsubscribe, now: float) -> None:
@@ -102,6 +121,7 @@ def _take_unsubscribe(channel: Channel, packet: packets.Unsubscribe, now: float)
     _check_answer(channel, len(packet.filters))
     session = _session(channel)
     codes = []
+    before = set(session.subscriptions)
     for filter in packet.filters:
         try:
             removed = channel.broker.unsubscribe(session, filter)
@@ -113,7 +133,12 @@ def _take_unsubscribe(channel: Channel, packet: packets.Unsubscribe, now: float)
             channel.counters.unsubscribes += 1
             if channel.broker.hooks.unsubscribe and channel.client is not None:
                 channel.broker.hooks.tell("unsubscribe", SubscriptionEvent(channel.client, filter, now))
-    channel.outlet.put(encode_unsuback(packet.packet_id, codes, None, channel.version))
+    gone = sorted(before - set(session.subscriptions))  # as they were granted: rewriting may have changed them
+    answer = encode_unsuback(packet.packet_id, codes, None, channel.version)
+    if not session.kept:
+        channel.outlet.put(answer)
+        return
+    channel.broker.keeper.unsubscribed(session, gone, lambda: channel.outlet.put(answer))
 
 
 def _check_answer(channel: Channel, count: int) -> None:
@@ -133,10 +158,9 @@ def _take_disconnect(channel: Channel, packet: packets.Disconnect) -> None:
     session = _session(channel)
     expiry = packet.properties.session_expiry_interval
     if expiry is not None:
-        if not session.kept and expiry:  # [MQTT-3.14.2-2]
+        if session.expiry == 0 and expiry:  # [MQTT-3.14.2-2]
             raise PeerError(reasons.PROTOCOL_ERROR, "DISCONNECT: the session expiry was 0 and cannot be changed")
         session.expiry = min(float(expiry), channel.settings.expiry_max)
-        session.kept = session.expiry > 0
     if packet.properties.server_reference is not None:
         raise PeerError(reasons.PROTOCOL_ERROR, "DISCONNECT: a client sent a server reference")
     with_will = packet.reason != reasons.NORMAL_DISCONNECTION  # [MQTT-3.14.4-3]
@@ -156,11 +180,15 @@ def _take_ack(channel: Channel, packet: packets.Ack, now: float) -> None:
     elif packet.type == PUBREL:
         known = session.open_ids is not None and session.open_ids.release(ids) == 1
         reason = reasons.SUCCESS if known else reasons.PACKET_IDENTIFIER_NOT_FOUND
-        channel.outlet.put(encode_ack(PUBCOMP, packet.packet_id, reason, None, channel.version))  # [MQTT-4.3.3-11]
+        answer = encode_ack(PUBCOMP, packet.packet_id, reason, None, channel.version)  # [MQTT-4.3.3-11]
+        if known and session.keeper is not None:
+            session.keeper.released(session, ids, answer)
+        else:
+            channel.outlet.put(answer)
         return
     else:
         session.acknowledged(ids, PUBCOMP_DUE)
-    if session.queue is not None or session.to_resend is not None:
+    if session.waits():
         session.pump(now)
 
 
@@ -171,6 +199,9 @@ def _take_pubrec(channel: Channel, session: Session, packet: packets.Ack, ids: b
     known = session.received(ids) == 1
     if not known and session.window is not None:
         known = session.window.state(packet.packet_id) == PUBCOMP_DUE  # a repeated PUBREC
+    if known and session.keeper is not None:
+        session.keeper.received(session, ids)
+        return
     reason = reasons.SUCCESS if known else reasons.PACKET_IDENTIFIER_NOT_FOUND
     channel.outlet.put(encode_ack(PUBREL, packet.packet_id, reason, None, channel.version))
 

@@ -13,11 +13,13 @@ cdef class Sessions:
     cdef public object timers
     cdef public Counters counters
     cdef public object hooks
-    cdef public dict by_client_id
+    cdef public object keeper
+    cdef public object wills
+    cdef public object by_client_id
     cdef public Py_ssize_t connected_count
-    cdef public object publish_will
+    cdef public long long connect_count
 
-    @cython.locals(session=Session, present=bint)
+    @cython.locals(session=Session, present=bint, discarded=bint)
     cpdef tuple open(self, object client, object channel, bint clean_start, double now)
     cpdef close(self, Session session, object channel, bint with_will, int reason, double now)
     cpdef end(self, Session session, int reason, double now)

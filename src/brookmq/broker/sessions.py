@@ -4,54 +4,27 @@
                           │ not kept                         │ expiry, discard
                           └──────────────► ended ◄───────────┘
 
-A will is published when its connection ends without a DISCONNECT of the normal kind: at once, after its delay, or at
-the end of the session, whichever comes first; a client that comes back before then takes it back. [MQTT-3.1.3-9]
+What is kept is written down by the keeper (``keeping``) at each of these steps. An away session has no place among the
+receivers of its topics: its filters are counted there, and it reads the journal when it is back.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from typing import Protocol
 
 from brookmq.access.hooks import Hooks
 from brookmq.access.points import ClientEvent, ClientInfo
 from brookmq.base.counters import Counters
 from brookmq.base.errors import PeerError
-from brookmq.base.message import Message
+from brookmq.broker.client_table import ClientTable
 from brookmq.broker.dispatch import Dispatcher
+from brookmq.broker.keeping import Keeper
 from brookmq.broker.session import Session, SessionLimits
 from brookmq.broker.settings import Settings
 from brookmq.broker.subscribing import Subscriptions
 from brookmq.broker.timers import Timer, Timers
+from brookmq.broker.wills import Wills
 from brookmq.mqtt import reasons
-
-log = logging.getLogger("brookmq.broker")
-
-
-class Will:
-    """A will as the broker keeps it: ready to publish, but for its expiry, which begins when it is published."""
-
-    __slots__ = ("delay", "expiry", "message")
-
-    def __init__(self, message: Message, delay: int, expiry: int | None) -> None:
-        self.message = message
-        self.delay = delay  # seconds
-        self.expiry = expiry  # seconds, None = never
-
-    def due_message(self, now: float) -> Message:
-        message = self.message
-        return Message(
-            message.topic,
-            message.payload,
-            message.qos,
-            message.retain,
-            message.properties,
-            0.0 if self.expiry is None else now + self.expiry,
-            now,
-            message.client_id,
-            message.username,
-        )
 
 
 class Holder(Protocol):
@@ -75,6 +48,8 @@ class Sessions:
         timers: Timers,
         counters: Counters,
         hooks: Hooks,
+        keeper: Keeper,
+        wills: Wills,
     ) -> None:
         self.settings = settings
         self.limits = limits
@@ -83,18 +58,23 @@ class Sessions:
         self.timers = timers
         self.counters = counters
         self.hooks = hooks
-        self.by_client_id: dict[str, Session] = {}
+        self.keeper = keeper
+        self.wills = wills
+        self.by_client_id = ClientTable()
         self.connected_count = 0
-        self.publish_will: Callable[[Message, Session | None, float], int] = lambda message, session, now: 0
+        self.connect_count = 0
 
-    def open(self, client: ClientInfo, channel: Holder, clean_start: bool, now: float) -> tuple[Session, bool]:
-        """The session of a client that has just connected, and whether it was there before. [MQTT-3.1.2-4, -5]"""
+    def open(self, client: ClientInfo, channel: Holder, clean_start: bool, now: float) -> tuple[Session, bool, bool]:
+        """The session of a client that has just connected, whether it was there before [MQTT-3.1.2-4, -5], and whether
+        a kept one had to end for it."""
         client_id = client.client_id
         session = self.by_client_id.get(client_id)
         if session is not None and session.channel is not None:
             self.take_over(session, now)
             session = self.by_client_id.get(client_id)
+        discarded = False
         if session is not None and clean_start:
+            discarded = session.kept
             self.end(session, reasons.NORMAL_DISCONNECTION, now)
             session = None
         present = session is not None
@@ -111,8 +91,10 @@ class Sessions:
         session.will = None
         session.username = client.username
         session.channel = channel
+        self.connect_count += 1
+        session.connect_number = self.keeper.epoch << 32 | self.connect_count
         self.connected_count += 1
-        return session, present
+        return session, present, discarded
 
     def take_over(self, session: Session, now: float) -> None:
         """The same client id connects again: the older connection is told and closed. [MQTT-3.1.4-3]"""
@@ -134,51 +116,64 @@ class Sessions:
         session.generation += 1
         if self.hooks.client_off and channel.client is not None:
             self.hooks.tell("client_off", ClientEvent(channel.client, now, reason))
-        if not with_will:
-            session.will = None
         will = session.will
-        if isinstance(will, Will):
-            if not session.kept or will.delay == 0:
-                self._publish_will(session, now)
-            else:
-                self.timers.set(now + will.delay, "will", session)
-        if session.kept:
-            if session.expiry != float("inf"):
-                self.timers.set(now + session.expiry, "expiry", session)
-        else:
+        if will is not None and not with_will:
+            will = session.will = None
+            if not session.kept:
+                self.wills.forget(session)
+        if not session.kept or session.expiry <= 0:
             self.end(session, reason, now)
+            return
+        if will is not None:
+            will.due = now + will.delay
+        self.subscriptions.rest(session)
+        self.keeper.left(session)
+        if will is not None:
+            if will.delay == 0:
+                self.wills.publish(session, now)
+            else:
+                self.timers.set(will.due, "will", session)
+        if session.expiry != float("inf"):
+            self.timers.set(now + session.expiry, "expiry", session)
+
+    def resume_timers(self, session: Session, now: float) -> None:
+        """A session came out of the store: what is due, is due when it was. [MQTT-3.1.2-23]"""
+        if session.will is not None and session.will.due:
+            self.timers.set(session.will.due, "will", session)
+        if session.expiry != float("inf"):
+            self.timers.set(session.disconnected_at + session.expiry, "expiry", session)
 
     def end(self, session: Session, reason: int, now: float) -> None:
         """The session is over: its subscriptions go, its will is due, what shared groups gave it goes to others."""
         if self.by_client_id.get(session.client_id) is session:
             del self.by_client_id[session.client_id]
         session.generation += 1
-        self._publish_will(session, now)
-        left = session.take_shared()
+        if session.will is not None:
+            if session.kept:
+                self.wills.stand(session)
+            self.wills.publish(session, now)
+        left, positions = session.take_shared()
         self.subscriptions.remove_all(session)
+        if session.kept:
+            self.keeper.ended(session)
         session.queue = None
         session.queue_bytes = 0
         session.held = None
+        session.via = None
         session.window = None
         self.counters.sessions_ended += 1
         if left:
             self.dispatcher.hand_over(left, now)
+        for group, position in positions:
+            if group.reader is not None:
+                group.reader.give_back(position)
         if self.hooks.session_ended:
             client = ClientInfo(session.client_id, session.username, "", session.version, "")
             self.hooks.tell("session_ended", ClientEvent(client, now, reason))
 
-    def _publish_will(self, session: Session, now: float) -> None:
-        will = session.will
-        session.will = None
-        if isinstance(will, Will):
-            self.counters.wills_published += 1
-            try:
-                self.publish_will(will.due_message(now), None, now)
-            except PeerError as error:  # its topic was checked at CONNECT, a limit may be reached only now
-                log.info("will of %s not published: %s", session.client_id, error)
-
     def timer(self, timer: Timer, now: float) -> None:
         if timer.kind == "will":
-            self._publish_will(timer.session, now)
+            if timer.session.will is not None:
+                self.wills.publish(timer.session, now)
         else:
             self.end(timer.session, reasons.NORMAL_DISCONNECTION, now)

@@ -26,4 +26,5 @@ cdef class Settings:
     cdef public bint exclusive_enable
     cdef public bint delayed_enable
     cdef public str shared_strategy
+    cdef public double store_wait
     cdef public dict shared_strategies

@@ -30,6 +30,7 @@ class Settings:
         "shared_available",
         "shared_strategies",
         "shared_strategy",
+        "store_wait",
         "subscription_ids_available",
         "subscriptions_max",
         "topic_alias_max",
@@ -68,4 +69,5 @@ class Settings:
         self.exclusive_enable = True
         self.delayed_enable = True
         self.shared_strategy = "round_robin"
+        self.store_wait = 10.0
         self.shared_strategies: dict[str, str] = {}  # by the name of the group

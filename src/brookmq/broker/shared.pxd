@@ -11,6 +11,8 @@ cdef class SharedGroup:
     cdef readonly str filter
     cdef readonly str strategy
     cdef readonly list members
+    cdef public Py_ssize_t kept_count
+    cdef public object reader
     cdef int _kind
     cdef object _random
     cdef Py_ssize_t _next

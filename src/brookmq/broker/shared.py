@@ -53,6 +53,8 @@ class SharedGroup:
         self.filter = topic_filter
         self.strategy = strategy
         self.members: list[Any] = []  # in the order in which they came
+        self.kept_count = 0  # of these, members whose sessions are kept: then the group reads the journal
+        self.reader: Any = None  # what reads it
         self._kind = STRATEGIES[strategy]
         self._random = random
         self._next = 0  # round robin: index of the member that is asked next; < len(members) unless there is none

@@ -6,6 +6,7 @@ A client's filter and the filter in the topic index may differ (rewriting, mount
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from brookmq.base.counters import Counters
@@ -17,6 +18,7 @@ from brookmq.broker.subscription import Subscription
 from brookmq.broker.topics import TopicIndex
 from brookmq.mqtt import reasons
 from brookmq.mqtt.topics import check_filter, has_wildcard, parse_subscription
+from brookmq.store.session_state import SubscriptionRecord
 
 EXCLUSIVE = "$exclusive/"
 
@@ -33,6 +35,8 @@ class Subscriptions:
         self.count = 0
         self.shared_count = 0
         self.exclusive: dict[bytes, Session] = {}
+        self.heads: Callable[[], list[int]] = list  # the ends of the journal's shards
+        self.group_needs_reader: Callable[[SharedGroup], None] = lambda group: None
 
     def check(self, filter: str) -> None:
         """Raise PeerError with the reason code for the SUBACK when a filter can't be granted."""
@@ -78,18 +82,63 @@ class Subscriptions:
         subscription = Subscription(
             session, indexed, qos, no_local, retain_as_published, retain_handling, identifiers, group
         )
+        if session.kept:
+            subscription.since = old.since if old is not None and old.counted else self.heads()
+        session.subscriptions[filter] = subscription
+        self._put_in(session, subscription)  # before the old one goes: their filter stays counted
+        if group is None:
+            self.index.add(subscription)
         if old is not None:
             self._take_out(session, old)
-        session.subscriptions[filter] = subscription
-        if group is not None:
-            group.add(subscription)
-            self.index.add_group(group)
-            self.shared_count += 1
-        else:
-            self.index.add(subscription)
-        self.count += 1
         self.counters.subscribes += 1
         return subscription, old is None
+
+    def _put_in(self, session: Session, subscription: Subscription) -> None:
+        self.count += 1
+        group = subscription.group
+        if session.kept and subscription.qos:
+            subscription.counted = True
+            self.index.keep(subscription.filter)
+            if group is not None:
+                group.kept_count += 1
+        if group is not None:
+            self.shared_count += 1
+            group.add(subscription)
+            self.group_needs_reader(group)
+            self.index.add_group(group)
+            _note_readers(session)
+
+    def restore(self, session: Session, filter: str, record: SubscriptionRecord) -> None:
+        """A subscription of an away session, as the store has it."""
+        parsed = parse_subscription(filter)
+        group = None if parsed.group is None else self._group(parsed.group, record.indexed)
+        subscription = Subscription(
+            session,
+            record.indexed,
+            record.qos,
+            record.no_local,
+            record.retain_as_published,
+            record.retain_handling,
+            record.identifiers,
+            group,
+        )
+        subscription.since = None if record.since is None else list(record.since)
+        session.subscriptions[filter] = subscription
+        self._put_in(session, subscription)
+        if parsed.filter.startswith(EXCLUSIVE) and self.settings.exclusive_enable:
+            self.exclusive.setdefault(record.indexed, session)
+
+    def rest(self, session: Session) -> None:
+        """The client of a kept session is away: it is no receiver, its filters stay counted."""
+        for subscription in session.subscriptions.values():
+            if subscription.group is None:
+                self.index.remove(subscription)
+
+    def wake(self, session: Session) -> None:
+        """It is back."""
+        for subscription in session.subscriptions.values():
+            if subscription.group is None:
+                self.index.add(subscription)
 
     def _group(self, name: str, filter: bytes) -> SharedGroup:
         group = self.index.group(name, filter)
@@ -125,8 +174,23 @@ class Subscriptions:
         group = subscription.group
         if group is None:
             self.index.remove(subscription)
-            return
-        self.shared_count -= 1
-        group.remove(subscription)
-        if not group.members:
-            self.index.remove_group(group)
+        else:
+            self.shared_count -= 1
+            group.remove(subscription)
+            if subscription.counted:
+                group.kept_count -= 1
+            self.group_needs_reader(group)
+            if group.members:
+                self.index.add_group(group)
+            else:
+                self.index.remove_group(group)
+            _note_readers(session)
+        if subscription.counted:
+            subscription.counted = False
+            self.index.unkeep(subscription.filter)
+
+
+def _note_readers(session: Session) -> None:
+    """The readers of all groups that it is a member of, so that they are told when it has room."""
+    readers = [each.group.reader for each in session.subscriptions.values() if each.group is not None]
+    session.sharing = [reader for reader in readers if reader is not None] or None

@@ -10,5 +10,7 @@ cdef class Subscription:
     cdef public object group
     cdef public bint ended
     cdef public bint plain
+    cdef public bint counted
+    cdef public list since
 
 cpdef Subscription merged(Subscription first, Subscription second)

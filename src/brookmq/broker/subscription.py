@@ -15,6 +15,7 @@ class Subscription:
     """``filter`` is what the topic index holds: rewritten, mounted, without the ``$share/GROUP/`` in front."""
 
     __slots__ = (
+        "counted",
         "ended",
         "filter",
         "group",
@@ -26,6 +27,7 @@ class Subscription:
         "retain_as_published",
         "retain_handling",
         "session",
+        "since",
     )
 
     def __init__(
@@ -48,6 +50,8 @@ class Subscription:
         self.identifiers = identifiers
         self.properties = identifier_properties(identifiers)  # the same, as they stand in a packet
         self.group = group
+        self.since: list[int] | None = None  # per shard of the journal, the first offset that it holds for; None: all
+        self.counted = False  # the index counts its filter as one that somebody away may want
         self.ended = False  # unsubscribed, replaced, or its session is over
         self.plain = not identifiers and not no_local  # a run can be handed on without looking at each message
 
@@ -58,7 +62,7 @@ def merged(first: Subscription, second: Subscription) -> Subscription:
 
     No Local holds back only what every matching subscription would hold back; retain as published wins where one asks.
     """
-    return Subscription(
+    both = Subscription(
         first.session,
         first.filter,
         max(first.qos, second.qos),
@@ -67,3 +71,6 @@ def merged(first: Subscription, second: Subscription) -> Subscription:
         0,
         first.identifiers + second.identifiers,
     )
+    if first.since is not None and second.since is not None:
+        both.since = [min(pair) for pair in zip(first.since, second.since, strict=True)]
+    return both

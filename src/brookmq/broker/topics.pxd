@@ -5,6 +5,8 @@ from brookmq.broker.subscription cimport Subscription
 
 cdef class Entry:
     cdef public bytes filter
+    cdef public bytes filter_id
+    cdef public Py_ssize_t kept
     cdef public dict subscriptions
     cdef public dict groups
     cdef public list targets
@@ -24,6 +26,14 @@ cdef class Audience:
     cdef public bytes topic
     cdef public list targets
     cdef public list groups
+    cdef public list at_once
+    cdef public list stored
+    cdef public list stored_groups
+    cdef public bint durable
+    cdef public bint captured
+    cdef public bint everything
+    cdef public bytes filters
+    cdef public unsigned long shard
     cdef public long long epoch
 
 cdef class TopicIndex:
@@ -34,6 +44,8 @@ cdef class TopicIndex:
     cdef public Node root
     cdef public dict audiences
     cdef public object changes
+    cdef public list capture
+    cdef public bint complete
 
     cpdef Entry find(self, bytes filter)
     cpdef Audience audience(self, bytes topic)
@@ -41,6 +53,10 @@ cdef class TopicIndex:
     cpdef bint _still_right(self, Audience audience)
     @cython.locals(entries=list, groups=list, entry=Entry, best=dict, subscription=Subscription)
     cpdef Audience _gather(self, bytes topic)
+    @cython.locals(entry=Entry, subscription=Subscription)
+    cpdef Audience _sort(self, Audience audience, list entries)
+    @cython.locals(entry=Entry, subscription=Subscription, found=Subscription)
+    cpdef Subscription subscription_of(self, object session, bytes topic)
     @cython.locals(found=list, entry=Entry, root=Node, levels=list, child=Node)
     cpdef list match(self, bytes topic)
 

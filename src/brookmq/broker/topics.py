@@ -7,11 +7,15 @@ level, where ``+`` and ``#`` have places of their own; a look-up walks at most t
 the audience of that topic alone. A change of a wildcard filter raises the epoch; an audience of an older epoch is right
 still when none of the filters changed since then matches its topic (a short list of them is kept), else it is made
 anew.
+
+*Kept.* A kept session whose client is away is not among the receivers. Its filters are only counted: as long as the
+count of a filter is not zero, what matches it is journaled, and an absent session costs nothing per message.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from zlib import crc32
 
 from brookmq.base.counters import Counters
 from brookmq.broker.session import Session
@@ -26,10 +30,12 @@ CHANGES_KEPT = 32  # wildcard changes that an audience is checked against before
 class Entry:
     """All subscriptions of one filter. ``targets`` is their list, made when asked for and shared by audiences."""
 
-    __slots__ = ("filter", "groups", "subscriptions", "targets")
+    __slots__ = ("filter", "filter_id", "groups", "kept", "subscriptions", "targets")
 
     def __init__(self, filter: bytes) -> None:
         self.filter = filter
+        self.filter_id = crc32(filter).to_bytes(4, "big")
+        self.kept = 0  # subscriptions of kept sessions, away ones too, that want what matches it from the journal
         self.subscriptions: dict[Session, Subscription] = {}
         self.groups: dict[str, SharedGroup] = {}
         self.targets: list[Subscription] | None = None
@@ -40,7 +46,7 @@ class Entry:
         return self.targets
 
     def empty(self) -> bool:
-        return not self.subscriptions and not self.groups
+        return not self.subscriptions and not self.groups and not self.kept
 
 
 class Node:
@@ -59,14 +65,38 @@ class Node:
 
 
 class Audience:
-    """Who gets a topic. Nobody changes ``targets`` and ``groups``: a change makes another audience."""
+    """Who gets a topic. Nobody changes its lists: a change makes another audience.
 
-    __slots__ = ("epoch", "groups", "targets", "topic")
+    Receivers at QoS 1 and 2 are of two kinds: ``at_once`` are transient, or have granted QoS 0; ``stored`` are kept
+    sessions, which get a message when the journal has it. At QoS 0 all ``targets`` are served at once."""
+
+    __slots__ = (
+        "at_once",
+        "captured",
+        "durable",
+        "epoch",
+        "everything",
+        "filters",
+        "groups",
+        "shard",
+        "stored",
+        "stored_groups",
+        "targets",
+        "topic",
+    )
 
     def __init__(self, topic: bytes, targets: list[Subscription], groups: list[SharedGroup], epoch: int) -> None:
         self.topic = topic
         self.targets = targets
-        self.groups = groups
+        self.at_once = targets
+        self.stored: list[Subscription] = []
+        self.groups = groups  # without kept members
+        self.stored_groups: list[SharedGroup] = []
+        self.durable = False  # what comes at QoS 1 and 2 goes into the journal: a kept session or the pipeline wants it
+        self.captured = False
+        self.everything = False  # not all filters are known yet, so it may match more than ``filters``
+        self.filters = b""  # ids of the filters of kept sessions that match, four bytes each
+        self.shard = crc32(topic)  # modulo the number of shards
         self.epoch = epoch  # -1: ended
 
 
@@ -81,8 +111,32 @@ class TopicIndex:
         self.root = Node()
         self.audiences: dict[bytes, Audience] = {}
         self.changes: deque[bytes] = deque(maxlen=CHANGES_KEPT)
+        self.capture: list[bytes] = []  # filters of the configuration: what matches is journaled for the pipeline
+        self.complete = True  # False: filters of kept sessions are still being loaded, so everything is journaled
 
     # -- changes
+
+    def completed(self, complete: bool) -> None:
+        """From now on the filters of all kept sessions are known, or are not."""
+        if complete != self.complete:
+            self.complete = complete
+            self._forget_audiences()
+
+    def keep(self, filter: bytes) -> None:
+        """One more kept session wants what matches this filter, whether its client is there or not."""
+        entry = self._entry(filter)
+        entry.kept += 1
+        if entry.kept == 1:
+            self._changed(entry)
+
+    def unkeep(self, filter: bytes) -> None:
+        entry = self.find(filter)
+        if entry is not None and entry.kept:
+            entry.kept -= 1
+            if entry.kept == 0:
+                self._changed(entry)
+                if entry.empty():
+                    self._forget(entry.filter)
 
     def add(self, subscription: Subscription) -> None:
         """Add or replace the subscription of a session to a filter."""
@@ -201,13 +255,16 @@ class TopicIndex:
                 return audience
             audience.epoch = -1
         elif len(self.audiences) >= AUDIENCE_COUNT_MAX:
-            self.audiences.clear()
-            self.changes.clear()
-            self.epoch += CHANGES_KEPT + 1  # connections remember audiences too: end all of them
+            self._forget_audiences()
         self.counters.topic_cache_misses += 1
         audience = self._gather(topic)
         self.audiences[topic] = audience
         return audience
+
+    def _forget_audiences(self) -> None:
+        self.audiences.clear()
+        self.changes.clear()
+        self.epoch += CHANGES_KEPT + 1  # connections remember audiences too: end all of them
 
     def _still_right(self, audience: Audience) -> bool:
         missed = self.epoch - audience.epoch
@@ -225,14 +282,54 @@ class TopicIndex:
         for entry in entries:
             groups.extend(entry.groups.values())
         if len(entries) == 1:
-            return Audience(topic, entries[0].everyone(), groups, self.epoch)
+            return self._sort(Audience(topic, entries[0].everyone(), groups, self.epoch), entries)
         best: dict[Session, Subscription] = {}
         for entry in entries:
             for subscription in entry.everyone():
                 session = subscription.session
                 other = best.get(session)
                 best[session] = subscription if other is None else merged(other, subscription)
-        return Audience(topic, [*best.values()], groups, self.epoch)
+        return self._sort(Audience(topic, [*best.values()], groups, self.epoch), entries)
+
+    def _sort(self, audience: Audience, entries: list[Entry]) -> Audience:
+        """Who is served at once, who when the journal has it."""
+        for entry in entries:
+            if entry.kept:
+                audience.durable = True
+                audience.filters += entry.filter_id
+        if self.capture and not audience.topic.startswith(b"$"):
+            audience.captured = _matches_any(self.capture, audience.topic)
+        if not self.complete:
+            audience.everything = True
+        audience.durable = audience.durable or audience.captured or audience.everything
+        if audience.durable:
+            audience.at_once = []
+            for subscription in audience.targets:
+                if subscription.session.kept and subscription.qos:
+                    audience.stored.append(subscription)
+                else:
+                    audience.at_once.append(subscription)
+            audience.stored_groups = [group for group in audience.groups if group.kept_count]
+            if audience.stored_groups:
+                audience.groups = [group for group in audience.groups if not group.kept_count]
+        return audience
+
+    def filter_id(self, filter: bytes) -> int:
+        """By this number batches of the journal say what is in them. Two filters may have the same."""
+        return crc32(filter)
+
+    def filter_ids(self, session: Session) -> frozenset[int]:
+        """Of all that a session reads the journal for."""
+        return frozenset([crc32(each.filter) for each in session.subscriptions.values() if each.qos])
+
+    def subscription_of(self, session: Session, topic: bytes) -> Subscription | None:
+        """What one session has for a topic: its subscriptions that match it, merged. [MQTT-3.3.4-2]"""
+        found: Subscription | None = None
+        for entry in self.match(topic):
+            subscription = entry.subscriptions.get(session)
+            if subscription is not None and subscription.qos:
+                found = subscription if found is None else merged(found, subscription)
+        return found
 
     def match(self, topic: bytes) -> list[Entry]:
         """The entries of all filters that match a topic name."""
@@ -251,6 +348,10 @@ class TopicIndex:
         else:
             _walk(root, levels, 0, found)
         return found
+
+
+def _matches_any(filters: list[bytes], topic: bytes) -> bool:
+    return any(matches(filter, topic) for filter in filters)
 
 
 def wild(filter: bytes) -> bool:

@@ -17,11 +17,15 @@ from typing import TYPE_CHECKING
 from brookmq.access.plugins import Plugins
 from brookmq.base.alarms import Alarms
 from brookmq.base.config import Config, unprotected
+from brookmq.base.config.written import written
 from brookmq.base.message import Message
 from brookmq.broker.delivering import DeliverHooks
 from brookmq.edge.hub import Hub
 from brookmq.edge.listeners import Listeners
 from brookmq.edge.open_files import OpenFiles, raise_open_files
+from brookmq.node.backup import Backup, Kept
+from brookmq.node.kept_sessions import KeptSessions
+from brookmq.node.recovering import recover
 from brookmq.node.storage import Storage
 from brookmq.node.sys_topics import SysTopics
 from brookmq.node.view import View
@@ -152,9 +156,12 @@ class Node:
         if self._sys_topics is not None:
             self._sys_topics.tick(now, float(self.config.sys_topics.interval))
 
-    def _kept(self, journal: Journal, sessions: TableLog, retained: TableLog) -> None:
+    async def _kept(self, journal: Journal, sessions: TableLog, retained: TableLog) -> None:
         """What is kept is open."""
-        log.debug("kept: %d shards, %s, %s", len(journal.shards), sessions.name, retained.name)
+        await recover(self.broker, journal, sessions, retained)
+        assert self.broker.values is not None
+        kept = Kept(self.broker.values, sessions, KeptSessions(self.broker, sessions), journal)
+        self.view.backup = Backup(self.config.node.name, written(self.config), kept)
 
     async def _publish(self, message: Message) -> None:
         self.broker.publish(message, None, time.time())

@@ -39,7 +39,7 @@ FLUSH_S: Final = 3.0  # that a stop waits for the store to take what was handed 
 FLUSH_LOOK_S: Final = 0.005
 
 Thing = TypeVar("Thing")
-OnOpen = Callable[[Journal, TableLog, TableLog], None]
+OnOpen = Callable[[Journal, TableLog, TableLog], Awaitable[None]]
 
 
 class Opening:
@@ -99,8 +99,8 @@ class Opening:
         assert self.journal is not None
         assert self.sessions is not None
         assert self.retained is not None
+        await self._on_open(self.journal, self.sessions, self.retained)
         self._waiting = None
-        self._on_open(self.journal, self.sessions, self.retained)
         self._on_change()
         self._spawn(self._watch())
 

@@ -48,6 +48,7 @@ def settings_of(config: Config) -> Settings:
     ):
         setattr(settings, name, getattr(mqtt, name))
     settings.retain_available = mqtt.retain_available and config.retained.enable
+    settings.store_wait = float(config.store.wait)
     settings.expiry_max = float(config.session.expiry_max)
     settings.session_count_max = config.session.count_max
     settings.output_bytes_max = config.edge.output_bytes_max
@@ -66,7 +67,6 @@ def limits_of(config: Config) -> SessionLimits:
         session.queue_count_max,
         session.queue_bytes_max,
         session.queue_full == "drop_oldest",
-        session.queue_qos0,
     )
 
 
@@ -86,6 +86,7 @@ def broker_of(config: Config, alarms: Alarms, loop: asyncio.AbstractEventLoop) -
         TopicRewriter([RewriteRule(rule.action, rule.filter, rule.pattern, rule.target) for rule in config.rewrite]),
         Random(),  # noqa: S311 - picks members of shared groups
     )
+    broker.index.capture = [filter.encode() for filter in config.journal.capture]
     broker.new_client_id = lambda: f"brook-{token_hex(12)}"  # nobody can guess another's and take it over
     broker.auto_subscriptions = [
         SubscriptionRequest(

@@ -100,7 +100,6 @@ class TestEnvironment:
         assert config.mqtt.subscriptions_max == 5_000
         assert config.node.core_nodes == ["a@host", "b@host"]
         assert config.rewrite[0].target == "b"
-        assert config.session.queue_qos0 is True
         assert config.shared.groups["workers"].strategy == "sticky"
         assert list(config.listeners) == ["inside"]
         assert config.plugins.settings == {"example": {"count": 3, "word": "three"}}

@@ -10,7 +10,7 @@ _take_disconnect = requests._take_disconnect
 
 
 def take_disconnect(channel: Channel, packet: packets.Disconnect) -> None:
-    requests._session(channel).kept = True
+    requests._session(channel).expiry = 1.0
     _take_disconnect(channel, packet)
 
 

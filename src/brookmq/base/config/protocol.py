@@ -160,15 +160,17 @@ class Session(Section):
         le=UINT16_MAX,
     )
     queue_count_max: int = setting(
-        1000, "Messages waiting for one client.", limit=Limit("As queue_full says; counted.", unit="messages"), ge=0
+        1000,
+        "Messages waiting for one connected client whose session ends with its connection.",
+        limit=Limit("As queue_full says; counted.", unit="messages"),
+        ge=0,
     )
     queue_bytes_max: Size = setting(
-        8 * MIB, "Bytes of the messages waiting for one client.", limit=Limit("As queue_full says; counted."), ge=0
+        8 * MIB, "Bytes of these messages.", limit=Limit("As queue_full says; counted."), ge=0
     )
     queue_full: Literal["drop_oldest", "drop_newest"] = setting(
         "drop_oldest", "Which message is dropped when a queue is full."
     )
-    queue_qos0: bool = setting(False, "Keep QoS 0 messages too for a client that is away.")
     count_max: int = setting(
         1_000_000,
         "Sessions on this node, connected or not.",

@@ -1,0 +1,98 @@
+"""PUBACK and PUBREC that wait for the store.
+
+What a publisher sent is acknowledged when it is where it has to be: in the journal, in the table of retained messages,
+in the session log. Each of these calls ``settle`` once. The acknowledgements of one connection go out in the order in
+which its messages came [MQTT-4.6.0-2, -3], so one that is settled waits behind those that are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from brookmq.mqtt import reasons
+from brookmq.store.session_state import NOT_JOURNALED, position_of
+
+if TYPE_CHECKING:
+    from brookmq.broker.session import Session
+    from brookmq.store.journal.group import Group
+
+PUBREC_HEAD = 0x50
+
+
+class Ticket:
+    """Waits until all that have to keep something have settled it. ``waits`` is how many have not yet."""
+
+    __slots__ = ("group", "ids", "reason", "shard", "waits")
+
+    def __init__(self, ids: bytes, waits: int, reason: int = reasons.SUCCESS) -> None:
+        self.ids = ids
+        self.waits = waits
+        self.reason = reason
+        self.group: Group | None = None  # what the journal keeps
+        self.shard = 0
+
+    def stored(self) -> None:
+        """As ``settle``, for those who can only say that all is well."""
+        self.settle(reasons.SUCCESS)
+
+    def settle(self, reason: int) -> None:
+        """One of those that had to keep the messages has done so, or could not (a reason from 0x80 on)."""
+        self.waits -= 1
+        if reason >= 0x80:
+            self.reason = reason
+        if self.waits == 0:
+            self.done()
+
+    def done(self) -> None:
+        raise NotImplementedError
+
+
+class Settlement(Ticket):
+    """Of a message without a publisher who waits: a will, a message of the HTTP API."""
+
+    __slots__ = ("settled",)
+
+    def __init__(self, settled: Callable[[], None]) -> None:
+        super().__init__(b"", 1)
+        self.settled = settled
+
+    def done(self) -> None:
+        self.settled()
+
+
+class Acknowledgement(Ticket):
+    """For the messages of ``ids``, of one run or a single one."""
+
+    __slots__ = ("channel", "followers", "head", "session", "size")
+
+    def __init__(self, channel: Any, session: Session, head: int, ids: bytes, size: int, waits: int) -> None:
+        super().__init__(ids, waits)
+        self.channel = channel
+        self.session = session
+        self.head = head
+        self.size = size  # bytes of the messages, for the bound of what one connection may have waiting
+        self.followers: list[Acknowledgement] | None = None  # of repeats that came before the first was stored
+
+    def done(self) -> None:
+        if self.head == PUBREC_HEAD and self.session.kept:
+            self._note_open_ids()
+        self.channel.settled()
+        followers = self.followers
+        if followers is not None:
+            for follower in followers:
+                follower.settle(self.reason if self.reason >= 0x80 else 0)
+
+    def _note_open_ids(self) -> None:
+        """The ids of kept messages are open, and the session knows where they are. The ids of a message that could not
+        be kept are free again [MQTT-4.3.3-9], unless nobody knows: an append that has no answer yet may be stored, and
+        a client that was told nothing sends again."""
+        session, ids, group = self.session, self.ids, self.group
+        if self.reason >= 0x80:
+            if session.version5 or group is None or group.first < 0:
+                if session.open_ids is not None:
+                    session.open_ids.release(ids)
+                session.stored_ids(ids)
+            return
+        position = NOT_JOURNALED if group is None else position_of(self.shard, group.first)
+        session.opened(ids, position)

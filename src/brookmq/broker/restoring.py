@@ -1,0 +1,238 @@
+"""What the store has of sessions, groups and wills, made into the broker's own again after a start.
+
+The order: ``begin`` with the epochs and the end of the journal; then part after part as the table loads them. A client
+that connects waits for its own part only. Until all parts are there the filters of all kept sessions are not known, so
+that the index calls everything durable.
+
+Who was connected when the node died left at the last watermark of that epoch: from then on its expiry and the delay of
+its will are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from brookmq.broker import session_image
+from brookmq.broker.client_table import ClientTable
+from brookmq.broker.inflight import OpenIds
+from brookmq.broker.keeping import Keeper, is_strict
+from brookmq.broker.session import Session
+from brookmq.broker.sessions import Sessions
+from brookmq.broker.subscribing import Subscriptions
+from brookmq.broker.will import Will
+from brookmq.broker.wills import Wills, origin_of
+from brookmq.store import meta_record, session_ops
+from brookmq.store.journal.group import Group
+from brookmq.store.meta_record import decode_group, decode_meta, encode_group, encode_meta, fold_group, fold_meta
+from brookmq.store.session_record import decode_state, encode_state
+from brookmq.store.session_state import (
+    GROUP_KEY,
+    META_KEY,
+    OFFSET_BITS,
+    SESSION_KEY,
+    WILL_KEY,
+    GroupState,
+    MetaState,
+    SessionState,
+)
+from brookmq.store.table.interface import META_PART, Table, part_of
+
+Entries = list[tuple[bytes, bytes]]
+
+
+class Restoring:
+    """The owner of the table of sessions: gives it its parts, and takes them from it."""
+
+    def __init__(self, sessions: Sessions, subscriptions: Subscriptions, keeper: Keeper) -> None:
+        self.sessions = sessions
+        self.wills: Wills = sessions.wills
+        self.subscriptions = subscriptions
+        self.keeper = keeper
+        self.now = 0.0
+        self.meta = MetaState({})
+        self.heads: list[int] = []  # ends of the shards at start
+        self.open_ids: dict[str, list[tuple[int, int]]] = {}  # found in the journal: client id → (packet id, position)
+        self.origins: set[bytes] = set()  # found there: wills that were published
+        self.groups: dict[bytes, GroupState] = {}
+        self.on_complete: Callable[[], None] = lambda: None
+
+    # -- the start
+
+    def watermark(self, meta_state: tuple[bytes, list[bytes]]) -> list[int]:
+        """From where the journal has to be looked through; empty: from nowhere, there was no epoch before."""
+        body, ops = meta_state
+        meta = decode_meta(body) if body else None
+        for op in ops:
+            meta = fold_meta(meta, op)
+        self.meta = meta or MetaState({})
+        epoch = self.meta.epochs.get(self.meta.current())
+        return [] if epoch is None else list(epoch.watermark)
+
+    def look_through(self, shard: int, groups: Iterable[Group]) -> None:
+        """Groups of the journal from the watermark on: open QoS 2 ids and wills."""
+        for group in groups:
+            if group.origin:
+                self.origins.add(group.origin)
+            if group.qos == 2 and group.kept_publisher:
+                ids = group.packet_ids()
+                found = self.open_ids.setdefault(group.client_id, [])
+                position = shard << OFFSET_BITS | group.first
+                found.extend((ids[i] << 8 | ids[i + 1], position + i // 2) for i in range(0, len(ids), 2))
+
+    def begin(self, table: Table, now: float) -> None:
+        """A new epoch; what it finds of the one before is what the last watermark of that one says."""
+        table.on_part = self.take_part
+        table.encode_part = self.encode_part
+        self.now = now
+        number = self.meta.current() + 1
+        op = meta_record.epoch(number, now, ())
+        self.meta = fold_meta(self.meta, op)
+        self.keeper.epoch = number
+        self.heads = self.keeper.journaling.heads()
+        table.change(META_KEY, op)
+        self.keeper.on_watermark = self._watermark_written
+
+    def _watermark_written(self, op: bytes) -> None:
+        self.meta = fold_meta(self.meta, op)
+
+    # -- parts in
+
+    def take_part(self, part: int, states: Entries, ops: Entries) -> None:
+        sessions: dict[bytes, SessionState | None] = {}
+        groups: dict[bytes, GroupState | None] = {}
+        for key, body in states:
+            if key[:1] == GROUP_KEY:
+                groups[key] = decode_group(body)
+            elif key[:1] in (SESSION_KEY, WILL_KEY):
+                sessions[key] = decode_state(body)
+        for key, op in ops:
+            if key[:1] == GROUP_KEY:
+                groups[key] = fold_group(groups.get(key), op)
+            elif key[:1] in (SESSION_KEY, WILL_KEY):
+                sessions[key] = session_ops.fold(sessions.get(key), op)
+        for key, group in groups.items():
+            if group is not None:
+                self._restore_group(key, group)
+        for key, state in sessions.items():
+            if state is None:
+                continue
+            if key[:1] == WILL_KEY:
+                self._restore_will(key, state)
+            elif state.client_id not in self.sessions.by_client_id:
+                self._restore_session(state)
+
+    def _restore_session(self, state: SessionState) -> None:
+        sessions = self.sessions
+        session = Session(state.client_id, sessions.limits, sessions.counters)
+        if state.connected:
+            session.dup_below = self.heads  # it may have got more than was written down
+        self._settle_epoch(state)
+        session_image.restore(state, session)
+        session.keeper = self.keeper
+        self._restore_open_ids(session, state)
+        sessions.by_client_id[state.client_id] = session
+        for filter, record in state.subscriptions.items():
+            self.subscriptions.restore(session, filter, record)
+        if state.window:
+            self._restore_via(session, state)
+        session.strict = is_strict(session)
+        origin = origin_of(session.client_id, session.connect_number)
+        if origin in self.origins:
+            session.will = None  # it went out, the node died before it could write that down
+        elif session.will is not None:
+            self.origins.add(origin)
+        sessions.resume_timers(session, self.now)
+
+    def _settle_epoch(self, state: SessionState) -> None:
+        """What was so when the node died: how far it was, since when it is away, whether its will is due."""
+        count = len(self.heads)
+        cursors = (state.cursors + [0] * count)[:count]
+        if state.live:
+            epoch = self.meta.epochs.get(state.live)
+            if epoch is not None and epoch.watermark:
+                cursors = [max(pair) for pair in zip(cursors, epoch.watermark, strict=True)]
+        state.cursors = [min(pair) for pair in zip(cursors, self.heads, strict=True)]
+        if state.connected:
+            epoch = self.meta.epochs.get(state.connected)
+            state.disconnected_at = epoch.seen_at if epoch is not None else state.created_at
+            if state.will is not None:
+                state.will_due = state.disconnected_at + state.will.delay
+            state.connected = 0
+
+    def _restore_open_ids(self, session: Session, state: SessionState) -> None:
+        """Ids that only the journal knows to be open."""
+        for packet_id, position in self.open_ids.get(state.client_id, ()):
+            shard, offset = position >> OFFSET_BITS, position & ((1 << OFFSET_BITS) - 1)
+            if position in state.released or (state.seen and offset < state.seen[shard]):
+                continue
+            if session.open_at is None:
+                session.open_at = {}
+            if session.open_ids is None:
+                session.open_ids = OpenIds()
+            if not session.open_ids.is_open(packet_id):
+                session.open_ids.open(packet_id.to_bytes(2, "big"))
+            session.open_at[packet_id] = position
+
+    def _restore_via(self, session: Session, state: SessionState) -> None:
+        for entry in state.window.values():
+            reader = self.keeper.group_readers.get(entry.group) if entry.group else None
+            if reader is not None:
+                if session.via is None:
+                    session.via = {}
+                session.via[entry.packet_id] = reader.group
+
+    def _restore_will(self, key: bytes, state: SessionState) -> None:
+        """A will that stands alone: of a transient session that died with the node, or on its way out."""
+        if state.will is None or self.wills.stands(key) or self.keeper.table is None:
+            return
+        origin = origin_of(state.client_id, state.connect_number)
+        if origin in self.origins:
+            self.keeper.table.change(key, session_ops.ended())
+            return
+        self.origins.add(origin)  # its session may have been found too
+        self.wills.publish_standing(key, state, Will.of(state.will), self.now)
+
+    def put(self, key: bytes, body: bytes) -> None:
+        """A session or a group from elsewhere, as a backup has it; ``complete`` when all are there."""
+        table = self.keeper.table
+        assert table is not None
+        if key[:1] == GROUP_KEY:
+            group = decode_group(body)
+            table.change(key, meta_record.group(group))
+            self._restore_group(key, group)
+        elif key[:1] == SESSION_KEY:
+            state = decode_state(body)
+            table.change(key, session_ops.state(state))
+            self.heads = self.keeper.journaling.heads()
+            self._restore_session(state)
+
+    def complete(self) -> None:
+        """All parts are there: shared groups know all their members."""
+        for key, reader in self.keeper.group_readers.items():
+            state = self.groups.get(key)
+            epoch = None if state is None else self.meta.epochs.get(state.live)
+            reader.begin(state, () if epoch is None else epoch.watermark, self.heads)
+        self.groups.clear()
+        self.open_ids.clear()
+        self.origins.clear()
+
+    def _restore_group(self, key: bytes, state: GroupState) -> None:
+        self.groups[key] = state
+
+    # -- parts out
+
+    def encode_part(self, part: int) -> Iterator[tuple[bytes, bytes]]:
+        if part == META_PART:
+            yield META_KEY, encode_meta(self.meta)
+            return
+        clients: ClientTable = self.sessions.by_client_id
+        for client_id in [*clients.parts[part]]:
+            session = clients.parts[part].get(client_id)
+            if session is not None and session.kept:
+                state = session_image.state_of(session, self.keeper.epoch, self.keeper.journaling.heads())
+                yield SESSION_KEY + client_id.encode(), encode_state(state)
+        for key, state in self.wills.standing(part):
+            yield key, encode_state(state)
+        for key, reader in [*self.keeper.group_readers.items()]:
+            if part_of(key) == part:
+                yield key, encode_group(reader.state())

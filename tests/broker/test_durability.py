@@ -1,0 +1,319 @@
+"""Kept sessions through crashes of the node, in memory: what was acknowledged is there, exactly as promised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from tests.broker.memory import MemoryNode, MemoryStream
+from tests.harness import wire
+from tests.harness.raw import Client
+from tests.harness.wire import Kind, Property, Will
+
+EXPIRY = [(Property.SESSION_EXPIRY, 3600)]
+
+
+@pytest.fixture
+def node() -> Iterator[MemoryNode]:
+    first = MemoryNode()
+    yield first
+    first.loop.close()
+
+
+def reader(node: MemoryNode, qos: int = 1, *, new: bool = True, filter: str = "t/#", name: str = "reader") -> Client:
+    client = node.client(5, name, clean=new, props=EXPIRY)
+    if new:
+        client.subscribe(filter, qos=qos)
+    else:
+        assert client.connack.session_present
+    return client
+
+
+def writer(node: MemoryNode, *, new: bool = True) -> Client:
+    return node.client(5, "writer", clean=new, props=EXPIRY)
+
+
+def test_acknowledged_while_away_comes_after_a_crash(node: MemoryNode) -> None:
+    reader(node).close()
+    publisher = writer(node)
+    for number in range(3):
+        publisher.publish("t/a", b"%d" % number, qos=1)
+    node = MemoryNode(after=node)
+    assert reader(node, new=False).take_payloads(3) == [b"0", b"1", b"2"]
+
+
+def test_nothing_is_acknowledged_before_it_is_stored(node: MemoryNode) -> None:
+    reader(node).close()
+    publisher = writer(node)
+    for log in node.journal.logs:
+        log.hold()
+    publisher.send(wire.publish("t/a", b"0", qos=1, packet_id=1))
+    publisher.expect_nothing()
+    for log in node.journal.logs:
+        log.release()
+    assert publisher.expect(Kind.PUBACK).packet_id == 1
+
+
+def test_acknowledgements_keep_their_order_over_shards(node: MemoryNode) -> None:
+    """[MQTT-4.6.0-2]"""
+    reader(node).close()
+    publisher = writer(node)
+    topics = [f"t/{number}" for number in range(20)]
+    for log in node.journal.logs:
+        log.hold()
+    for number, topic in enumerate(topics, 1):
+        publisher.send(wire.publish(topic, b"", qos=1, packet_id=number))
+    for log in reversed(node.journal.logs):
+        log.release()
+        node.settle()
+    assert [publisher.expect(Kind.PUBACK).packet_id for _ in topics] == [*range(1, 21)]
+
+
+def test_a_live_session_gets_what_was_not_acknowledged_again(node: MemoryNode) -> None:
+    subscriber = reader(node)
+    writer(node).publish("t/a", b"0", qos=1)
+    first = subscriber.expect(Kind.PUBLISH)
+    node.pass_time(2)  # its window is written down
+    node = MemoryNode(after=node)
+    again = reader(node, new=False).expect(Kind.PUBLISH)
+    assert (again.payload, again.packet_id, again.dup) == (b"0", first.packet_id, True)
+
+
+def test_what_was_lazily_acknowledged_comes_again_as_a_duplicate(node: MemoryNode) -> None:
+    subscriber = reader(node)
+    writer(node).publish("t/a", b"0", qos=1)
+    subscriber.take()
+    node = MemoryNode(after=node)  # before progress is written
+    again = reader(node, new=False).take()
+    assert (again.payload, again.dup) == (b"0", True)
+
+
+def test_what_was_acknowledged_and_written_down_does_not_come_again(node: MemoryNode) -> None:
+    subscriber = reader(node)
+    writer(node).publish("t/a", b"0", qos=1)
+    subscriber.take()
+    node.pass_time(2)
+    node = MemoryNode(after=node)
+    reader(node, new=False).expect_nothing()
+
+
+@pytest.mark.parametrize("written", [False, True])
+def test_qos2_is_sent_once_whenever_the_node_dies(node: MemoryNode, written: bool) -> None:
+    """[MQTT-4.3.3-4]"""
+    subscriber = reader(node, qos=2)
+    writer(node).publish("t/a", b"0", qos=2)
+    first = subscriber.expect(Kind.PUBLISH)
+    node = MemoryNode(after=node)
+    subscriber = reader(node, qos=2, new=False)
+    again = subscriber.expect(Kind.PUBLISH)
+    assert (again.packet_id, again.dup) == (first.packet_id, True)
+    subscriber.send(wire.acknowledge(Kind.PUBREC, again.packet_id))
+    subscriber.expect(Kind.PUBREL)
+    node = MemoryNode(after=node)
+    subscriber = reader(node, qos=2, new=False)
+    subscriber.expect(Kind.PUBREL)
+    subscriber.send(wire.acknowledge(Kind.PUBCOMP, again.packet_id))
+    subscriber.expect_nothing()
+    if written:
+        node.pass_time(2)
+    node = MemoryNode(after=node)
+    subscriber = reader(node, qos=2, new=False)
+    if not written:
+        subscriber.expect(Kind.PUBREL)
+    subscriber.expect_nothing()
+
+
+@pytest.mark.parametrize("anybody", [False, True])
+def test_qos2_is_taken_once_whenever_the_node_dies(node: MemoryNode, anybody: bool) -> None:
+    """[MQTT-4.3.3-10], [MQTT-4.3.3-11]"""
+    if anybody:
+        reader(node, qos=2).close()
+    publisher = writer(node)
+    publish = wire.publish("t/a", b"0", qos=2, packet_id=7)
+    publisher.send(publish)
+    publisher.expect(Kind.PUBREC)
+    node = MemoryNode(after=node)
+    publisher = writer(node, new=False)
+    publisher.send(wire.publish("t/a", b"0", qos=2, packet_id=7, dup=True))
+    publisher.expect(Kind.PUBREC)
+    publisher.send(wire.acknowledge(Kind.PUBREL, 7))
+    publisher.expect(Kind.PUBCOMP)
+    node = MemoryNode(after=node)
+    publisher = writer(node, new=False)
+    publisher.send(wire.publish("t/a", b"1", qos=2, packet_id=7))  # the id is free: another message
+    publisher.expect(Kind.PUBREC)
+    publisher.send(wire.acknowledge(Kind.PUBREL, 7))
+    publisher.expect(Kind.PUBCOMP)
+    if anybody:
+        subscriber = reader(node, qos=2, new=False)
+        assert subscriber.take_payloads(2) == [b"0", b"1"]
+        subscriber.expect_nothing()
+
+
+def test_a_slow_reader_is_behind_and_loses_nothing(node: MemoryNode) -> None:
+    subscriber = node.client(5, "reader", props=[*EXPIRY, (Property.RECEIVE_MAXIMUM, 2)])
+    subscriber.subscribe("t/#", qos=1)
+    publisher = writer(node)
+    for number in range(500):
+        publisher.publish(f"t/{number % 7}", b"%d" % number, qos=1)
+    got = [int(each) for each in subscriber.take_payloads(500)]
+    assert sorted(got) == [*range(500)]
+    for topic in range(7):
+        assert all(one < two for one, two in pairwise([each for each in got if each % 7 == topic]))
+    session = node.broker.sessions.by_client_id["reader"]
+    assert session.live
+    session.check_invariants()
+
+
+def test_reading_what_is_not_in_memory(node: MemoryNode) -> None:
+    reader(node).close()
+    publisher = writer(node)
+    for number in range(50):
+        publisher.publish(f"t/{number}", b"%d" % number, qos=1)
+    node.journal.unloaded = True
+    subscriber = reader(node, new=False)
+    assert sorted(int(each) for each in subscriber.take_payloads(50)) == [*range(50)]
+
+
+def test_an_unsubscribed_filter_brings_nothing_after_a_crash(node: MemoryNode) -> None:
+    subscriber = reader(node)
+    subscriber.unsubscribe("t/#")
+    writer(node).publish("t/a", b"0", qos=1)
+    node = MemoryNode(after=node)
+    reader(node, new=False).expect_nothing()
+    assert node.broker.index.entry_count == 0
+
+
+def test_a_new_filter_brings_nothing_that_is_older(node: MemoryNode) -> None:
+    subscriber = reader(node, filter="other")
+    other = reader(node, name="other")
+    writer(node).publish("t/a", b"before", qos=1)
+    subscriber.subscribe("t/a", qos=1)
+    writer(node).publish("t/a", b"after", qos=1)
+    node = MemoryNode(after=node)
+    assert reader(node, new=False).take_payloads(1) == [b"after"]
+    assert other.version == 5
+
+
+def test_expiry_is_counted_while_the_node_is_down(node: MemoryNode) -> None:
+    reader(node).close()
+    node.monotonic += 3590
+    node = MemoryNode(after=node)
+    assert "reader" in node.broker.sessions.by_client_id
+    node.pass_time(20)
+    assert "reader" not in node.broker.sessions.by_client_id
+    assert node.broker.index.entry_count == 0
+
+
+def test_a_delayed_will_goes_out_once_after_a_crash(node: MemoryNode) -> None:
+    """[MQTT-3.1.3-9]"""
+    reader(node).close()
+    will = Will("t/will", b"gone", qos=1, properties=[(Property.WILL_DELAY, 60)])
+    node.client(5, "mortal", props=EXPIRY, will=will).close()
+    node.pass_time(30)
+    node = MemoryNode(after=node)
+    node.pass_time(20)
+    assert node.counters.wills_published == 0
+    node.pass_time(20)
+    assert node.counters.wills_published == 1
+    node = MemoryNode(after=node)
+    node.pass_time(60)
+    subscriber = reader(node, new=False)
+    assert subscriber.take_payloads(1) == [b"gone"]
+    subscriber.expect_nothing()
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_will_of_a_client_that_died_with_the_node(node: MemoryNode, kept: bool) -> None:
+    reader(node).close()
+    node.client(5, "mortal", props=EXPIRY if kept else [], will=Will("t/will", b"gone", qos=1))
+    node = MemoryNode(after=node)
+    node.pass_time(1)
+    node = MemoryNode(after=node)
+    node.pass_time(1)
+    subscriber = reader(node, new=False)
+    assert subscriber.take_payloads(1) == [b"gone"]
+    subscriber.expect_nothing()
+
+
+def test_a_clean_start_is_for_ever(node: MemoryNode) -> None:
+    """[MQTT-3.1.2-4]"""
+    reader(node).close()
+    writer(node).publish("t/a", b"0", qos=1)
+    node.client(5, "reader")  # begins anew, and is transient
+    node = MemoryNode(after=node)
+    client = node.client(5, "reader", clean=False, props=EXPIRY)
+    assert not client.connack.session_present
+    client.expect_nothing()
+
+
+def test_retained_and_delayed_messages_survive(node: MemoryNode) -> None:
+    publisher = writer(node)
+    publisher.publish("r/a", b"kept", qos=1, retain=True)
+    publisher.publish("$delayed/60/t/late", b"later", qos=1)
+    reader(node).close()
+    node = MemoryNode(after=node)
+    node.pass_time(61)
+    client = node.client(5, "c")
+    client.subscribe("r/#", qos=1)
+    assert client.take_payloads(1) == [b"kept"]
+    assert reader(node, new=False).take_payloads(1) == [b"later"]
+
+
+def test_a_shared_group_queues_while_all_members_are_away(node: MemoryNode) -> None:
+    for name in ("one", "two"):
+        reader(node, name=name, filter="$share/g/t/#").close()
+    publisher = writer(node)
+    for number in range(10):
+        publisher.publish("t/a", b"%d" % number, qos=1)
+    node = MemoryNode(after=node)
+    one = reader(node, name="one", new=False)
+    two = reader(node, name="two", new=False)
+    got = []
+    for _ in range(10):
+        for client in (one, two):
+            client.sync()
+            while client._early:
+                got.append(int(client.take().payload))
+    assert sorted(got) == [*range(10)]
+    for number in range(10, 20):
+        publisher = node.client(5, "writer2")
+        publisher.publish("t/a", b"%d" % number, qos=1)
+    for client in (one, two):
+        client.sync()
+        got.extend(int(client.take().payload) for _ in range(len(client._early)))
+    assert sorted(got) == [*range(20)]
+
+
+def test_the_store_is_silent(node: MemoryNode) -> None:
+    """MQTT 5 is told, MQTT 3 is closed without an acknowledgement; who needs no store goes on."""
+    reader(node).close()
+    new = writer(node)
+    old = node.client(4, "old")
+    for log in node.journal.logs:
+        log.hold()
+    new.send(wire.publish("t/a", b"0", qos=1, packet_id=1))
+    old.send(wire.publish("t/a", b"0", version=4, qos=1, packet_id=1))
+    node.pass_time(9)
+    new.expect_nothing()
+    old.publish("elsewhere", b"", qos=0)
+    node.pass_time(2)
+    assert new.expect(Kind.PUBACK).reason == 0x97
+    old.expect_closed()
+
+
+def test_a_connect_waits_for_the_store(node: MemoryNode) -> None:
+    reader(node).close()
+    node.sessions_table.hold()
+    stream = MemoryStream(node, "")
+    waiting = Client(("", 0), 5, stream)
+    waiting.send(wire.connect("reader", clean=False, props=EXPIRY))
+    node.pass_time(5)
+    assert not stream.host.written
+    node.pass_time(6)
+    assert waiting.expect(Kind.CONNACK).reason == 0x88
+    node.sessions_table.release()
+    node.settle()
+    reader(node, new=False)
