@@ -15,7 +15,7 @@ from brookmq.store.table.interface import part_of
 from brookmq.store.table.limits import TableLimits
 from brookmq.store.table.log import TableLog
 from brookmq.store.table.opening import open_table
-from tests.store.log_servers import Servers, linked, running, until
+from tests.store.log_servers import Servers, linked, run, running, until
 from tests.store.table.owners import Owner
 
 STATE_BYTES = 200
@@ -139,6 +139,43 @@ def through(count: int, changes: int, limits: TableLimits) -> None:
 
     with running(room="20GB") as servers:
         asyncio.run(bounded(servers))
+
+
+async def trickle(servers: Servers, changes: int) -> None:
+    """Changes that come one by one, a record each."""
+    limits = TableLimits(linger_s=0.0)
+    async with linked(servers) as link:
+        table = await open_table(link, "sessions", limits=limits)
+        owner = Owner(table)
+        for number in range(changes):
+            done = asyncio.Event()
+            owner.assign(key := key_of(number % 500), b"%d" % number)
+            table.change(key, b"%d" % number, done.set)
+            await done.wait()
+        assert table.commit.records_appended >= changes
+        assert table.snapshots.written == 0
+        await table.close()
+        began, began_cpu = time.monotonic(), time.process_time()
+        table = await open_table(link, "sessions", limits=limits)
+        took, took_cpu = time.monotonic() - began, time.process_time() - began_cpu
+        print(f"{changes} records: open in {took:.3f} s ({took_cpu:.3f} s of processor)")
+        assert took_cpu < START_S_MAX
+        heir = Owner(table)
+        table.begin_loading()
+        await until(lambda: table.all_loaded, "all is loaded")
+        assert heir.states == owner.states
+        await table.close()
+
+
+def test_a_trickle_of_changes_makes_no_slow_start() -> None:
+    with running() as servers:
+        run(trickle(servers, 2_000))
+
+
+@pytest.mark.long
+def test_a_long_trickle_of_changes_makes_no_slow_start() -> None:
+    with running() as servers:
+        run(trickle(servers, 50_000))
 
 
 def test_twenty_thousand_keys() -> None:

@@ -34,17 +34,27 @@ async def link_up(link: Link) -> None:
 
 
 async def _unless_lost(link: Link, request: Coroutine[Any, Any, Answer]) -> Answer:
-    asking = asyncio.create_task(request)
-    losing = asyncio.create_task(_turned(link, False))
+    """As a time limit does it: the task that asks is cancelled, and takes that as the end of this request alone."""
+    asking = asyncio.current_task()
+    assert asking is not None
+    lost = False
+
+    def turned(up: bool, _: str) -> None:
+        nonlocal lost
+        if not up and not lost:
+            lost = True
+            asking.cancel()
+
+    end = link.watch(turned)
+    cancelled_before = asking.cancelling()
     try:
-        await asyncio.wait((asking, losing), return_when=asyncio.FIRST_COMPLETED)
-        if asking.done():
-            return asking.result()
-        raise Ambiguous(f"the connection to the store went: {link.reason}")
+        return await request
+    except asyncio.CancelledError:
+        if lost and asking.uncancel() <= cancelled_before:
+            raise Ambiguous(f"the connection to the store went: {link.reason}") from None
+        raise
     finally:
-        asking.cancel()
-        losing.cancel()
-        await asyncio.gather(asking, losing, return_exceptions=True)
+        end()
 
 
 async def _turned(link: Link, wanted: bool) -> None:

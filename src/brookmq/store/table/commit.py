@@ -120,7 +120,7 @@ class GroupCommit:
         self.taken += 1
         record.taken = self.taken
         self.waiting_bytes += size
-        if self._under_way is None and not self._soon:
+        if self._under_way is None and not self._soon and (not self._timer or record.size >= self._limits.record_bytes):
             self._arm()
 
     def oldest_waiting(self, now: float) -> float:

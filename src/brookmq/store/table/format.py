@@ -180,6 +180,8 @@ def decode_marker(body: bytes, where: str) -> Marker:
                 offset += size
     except (struct.error, lz4.block.LZ4BlockError) as error:
         raise BadRecord(f"{where}: a damaged marker: {error}") from None
+    if offset != len(content):
+        raise BadRecord(f"{where}: a damaged marker: its records do not end where it ends")
     return Marker(previous, bool(digest), bodies)
 
 
