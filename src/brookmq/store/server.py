@@ -129,8 +129,11 @@ class StoreServer:
             self._prepared = await asyncio.to_thread(prepare, self._folder, self._options, self._membership)
         except OSError as error:
             raise trouble_with(self._folder.path, error) from None
-        if self._port is not None:
-            _check_port(self._host, self._port)
+        if self._membership is not None:
+            for port in (self._membership.node.port, self._membership.node.route_port):
+                _check_port(self._membership.listen, port, "the other cores know it there: end what has it")
+        elif self._port is not None:
+            _check_port(self._host, self._port, "choose another one with store.port")
 
     async def start(self, wait_seconds: float = READY_WAIT_SECONDS) -> bool:
         """Start it and wait for a while; whether it is ready. If not, supervision goes on and `on_ready` will tell.
@@ -315,7 +318,7 @@ def _surfacing(work: Coroutine[None, None, None]) -> asyncio.Task[None]:
     return task
 
 
-def _check_port(host: str, port: int) -> None:
+def _check_port(host: str, port: int, advice: str) -> None:
     """Asked before the server tries: it may take its time to say so, and a node that starts waits for it briefly."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
@@ -323,9 +326,8 @@ def _check_port(host: str, port: int) -> None:
             probe.bind((host, port))
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                raise OperationError(
-                    f"the store cannot start: its port is in use ({host}:{port}); choose another one with store.port"
-                ) from None
+                where = joined(host, port)
+                raise OperationError(f"the store cannot start: its port is in use ({where}); {advice}") from None
             # Anything else is for the server to say: it knows names, and what listening needs.
 
 
