@@ -16,6 +16,7 @@ from brookmq.base.counters import Counters
 from brookmq.base.errors import PeerError
 from brookmq.base.message import Message
 from brookmq.broker.acknowledging import Settlement, Ticket
+from brookmq.broker.admission import Admission
 from brookmq.broker.connecting import Mechanism
 from brookmq.broker.delayed import PREFIX as DELAYED_PREFIX
 from brookmq.broker.delayed import DelayedEntry, DelayedMessages, parse, postponed
@@ -84,6 +85,7 @@ class Broker:
         self.intercept: Callable[[Session, Delivery, float], None] | None = None
         self.replays = Replays(retained, turn)
         self.index = TopicIndex(counters)
+        self.index.completed(False)
         self.dispatcher = Dispatcher(turn, counters)
         self.timers = Timers()
         self.subscriptions = Subscriptions(settings, self.index, counters, random)
@@ -103,6 +105,7 @@ class Broker:
             self.keeper,
             self.wills,
         )
+        self.admission = Admission(turn)
         self.restoring = Restoring(self.sessions, self.subscriptions, self.keeper)
         self.subscriptions.heads = self.journaling.heads
         self.subscriptions.group_needs_reader = self.keeper.group_needs_reader
@@ -121,9 +124,8 @@ class Broker:
         ``table`` is that of sessions, ``values`` that of retained and delayed messages."""
         self.keeper.journal = journal
         self.keeper.table = table
-        self.journaling.attach(journal.shards)
-        self.keeper.complete = table.all_loaded
-        self.index.completed(table.all_loaded)
+        self.journaling.attach(journal.shards, not table.all_loaded)
+        self._complete(table.all_loaded)
         self.restoring.begin(table, now)
         for client_id in self._begun_clean:
             table.change(session_key(client_id), session_ops.ended())
@@ -351,9 +353,14 @@ class Broker:
         self.keeper.tick(now)
         table = self.keeper.table
         if not self.keeper.complete and table is not None and table.all_loaded:
-            self.keeper.complete = True
-            self.index.completed(True)
+            self._complete(True)
             self.restoring.complete()
+
+    def _complete(self, complete: bool) -> None:
+        """Whether the filters of all kept sessions are known. Until then everything may be for one of them."""
+        self.keeper.complete = complete
+        self.index.completed(complete)
+        self.journaling.mark_everything(not complete)
 
 
 def _refuse_own_topics(topic: bytes, message: Message) -> None:

@@ -257,7 +257,7 @@ def _decided(
             return
         mounted = prefix.encode()
     if packet.will is None or not channel.broker.hooks.authorize or client.superuser:
-        _open_session(channel, packet, client, mounted, now, data)
+        _admit(channel, packet, client, mounted, now, data)
     else:
         _judge_will(channel, packet, packet.will, client, mounted, now, data)
 
@@ -278,7 +278,7 @@ def _judge_will(
         if isinstance(answer, Deny):
             channel.refuse(answer.reason, "the will may not be published")
         else:
-            _open_session(channel, packet, client, mounted, now, data)
+            _admit(channel, packet, client, mounted, now, data)
 
     if hooks.authorize_waits:
         channel.suspend(hooks.run_authorize(client, access), judged)
@@ -287,6 +287,24 @@ def _judge_will(
 
 
 # -- the session
+
+
+def _admit(
+    channel: Channel, packet: packets.Connect, client: ClientInfo, mounted: bytes, now: float, data: bytes | None
+) -> None:
+    """A few in each turn: a fleet that comes back at once must not stop those who are there."""
+    if channel.broker.admission.free():
+        _open_session(channel, packet, client, mounted, now, data)
+    else:
+        _line_up(channel, packet, client, mounted, data)
+
+
+def _line_up(channel: Channel, packet: packets.Connect, client: ClientInfo, mounted: bytes, data: bytes | None) -> None:
+    broker = channel.broker
+    channel.hold()
+    broker.admission.line_up(
+        lambda: channel.go_on(lambda: _open_session(channel, packet, client, mounted, broker.now, data))
+    )
 
 
 def _open_session(
@@ -361,8 +379,11 @@ def _store_session(channel: Channel, session: Session, client: ClientInfo, prese
     """The CONNACK says what the store has to know: this session, or that another one has ended."""
     broker = channel.broker
 
-    def stored() -> None:
+    def begin() -> None:
         channel.go_on(lambda: _begin(channel, session, client, present, connack, broker.now))
+
+    def stored() -> None:
+        broker.admission.run(begin)
 
     channel.hold()
     wait = broker.waits.begin(stored, lambda: _store_silent(channel))

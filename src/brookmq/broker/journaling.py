@@ -87,12 +87,19 @@ class Journaling:
         self.followers: list[Callable[[], None]] = []  # readers of their own, told of each batch
         self.now = 0.0  # unix seconds, of the last tick
 
-    def attach(self, shards: list[Any]) -> None:
+    def attach(self, shards: list[Any], everything: bool) -> None:
         """The store is open: what was collected goes there."""
         early, self.early = self.early, None
         self.shards = shards
+        self.mark_everything(everything)
         if early is not None:
             early.hand_over(lambda group, ticket: self.shard_of(self.index.audience(group.topic)).add(group, ticket))
+
+    def mark_everything(self, everything: bool) -> None:
+        """Whether batches have to say that they may be for any filter."""
+        if self.early is None:
+            for shard in self.shards:
+                shard.everything = everything
 
     def shard_of(self, audience: Audience) -> Any:
         return self.shards[audience.shard % len(self.shards)]
