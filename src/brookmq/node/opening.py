@@ -214,13 +214,14 @@ class Opening:
         if self._let_go:
             return
         self._let_go = True
-        if self.journal is not None:
-            await self._flushed(self.journal, flush_s)
-        for table in (self.sessions, self.retained):
-            if table is not None:
-                await table.close(flush_s)
-        if self.journal is not None:
-            await (self.journal.close() if flush_s else self.journal.abandon())
+        tables = [table for table in (self.sessions, self.retained) if table is not None]
+        await asyncio.gather(self._close_journal(flush_s), *(table.close(flush_s) for table in tables))
+
+    async def _close_journal(self, flush_s: float) -> None:
+        if self.journal is None:
+            return
+        await self._flushed(self.journal, flush_s)
+        await (self.journal.close() if flush_s else self.journal.abandon())
 
     async def _flushed(self, journal: Journal, seconds: float) -> None:
         """Until every shard has stored what it took; a publisher that got no answer sends again."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from brookmq.base.errors import CallerError
 from brookmq.store.errors import NAME_IN_USE, Refused, StoreError
-from brookmq.store.link import Link
+from brookmq.store.link import REQUEST_TIME_LIMIT_S, Link
 
 NAME: Final = re.compile(r"[A-Z][A-Z0-9_]{0,31}")
 SUBJECT: Final = re.compile(r"[a-z0-9_]{1,32}(\.([a-z0-9_]{1,32}|\*)){0,7}(\.>)?")
@@ -78,17 +78,17 @@ class StreamState:
 async def declare(link: Link, stream: Stream) -> StreamState:
     """Makes the stream, or changes the one that is there to what is wanted."""
     wanted = stream.configuration()
+    # A lone server answers at once or was killed meanwhile; then it is asked again soon.
+    time_limit_s = DECLARE_TIME_LIMIT_S if stream.replicas > 1 else REQUEST_TIME_LIMIT_S
     try:
-        answer = await link.api(f"STREAM.CREATE.{stream.name}", wanted, time_limit_s=DECLARE_TIME_LIMIT_S)
+        answer = await link.api(f"STREAM.CREATE.{stream.name}", wanted, time_limit_s=time_limit_s)
     except Refused as refusal:
         if refusal.code != NAME_IN_USE:
             raise
-        there = await link.api(f"STREAM.INFO.{stream.name}", time_limit_s=DECLARE_TIME_LIMIT_S)
+        there = await link.api(f"STREAM.INFO.{stream.name}", time_limit_s=time_limit_s)
         if there["config"]["storage"] != wanted["storage"]:
             raise StoreError(f"stream {stream.name} is not kept on disk; and can't be changed to be") from None
-        answer = await link.api(
-            f"STREAM.UPDATE.{stream.name}", there["config"] | wanted, time_limit_s=DECLARE_TIME_LIMIT_S
-        )
+        answer = await link.api(f"STREAM.UPDATE.{stream.name}", there["config"] | wanted, time_limit_s=time_limit_s)
     return state_of(answer)
 
 
