@@ -51,6 +51,7 @@ class Node:
         self.started_at = time.time()
         self.open_files: OpenFiles = raise_open_files(config.edge.open_files or None)
         self.broker = broker_of(config, self.alarms, loop)
+        self.broker.keeper.on_lost = self._lost_to_retention
         self.storage = Storage(config, folder, self.alarms, self._kept)
         self.hub = Hub(self.broker, loop)
         self.listeners = Listeners(
@@ -162,6 +163,12 @@ class Node:
         assert self.broker.values is not None
         kept = Kept(self.broker.values, sessions, KeptSessions(self.broker, sessions), journal)
         self.view.backup = Backup(self.config.node.name, written(self.config), kept)
+
+    def _lost_to_retention(self, who: str, count: int) -> None:
+        """The journal's retention was faster than a reader: never silent."""
+        message = f"retention removed {count} journal messages before {who} could read them"
+        log.warning("%s", message)
+        self.alarms.activate("journal_retention", {"who": who, "messages": count}, message, time.time())
 
     async def _publish(self, message: Message) -> None:
         self.broker.publish(message, None, time.time())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -15,6 +16,7 @@ from brookmq import __version__, _pure
 from brookmq.base import logs
 from brookmq.base.errors import OperationError, PeerError
 from brookmq.base.message import Message
+from brookmq.broker.acknowledging import Settlement
 from brookmq.broker.channel import Channel
 from brookmq.broker.publishing import SYS_PREFIX
 from brookmq.broker.session import Session
@@ -59,7 +61,7 @@ class View:
         self._most = 0
         self._compiled = "plain" not in _pure.form()
         sessions = self._broker.sessions.by_client_id
-        self._clients = Listing(lambda: [sessions], self._client_info)
+        self._clients = Listing(lambda: sessions.parts, self._client_info)
         self._subscriptions = Listing(self._subscription_keys, self._subscription_info)
         self._topics = Listing(lambda: [self._filters()], self._topic_info)
 
@@ -157,7 +159,7 @@ class View:
         return await self._clients.page(after, limit, matches)
 
     async def client(self, client_id: str) -> ClientDetail | None:
-        session = self._broker.sessions.by_client_id.get(client_id)
+        session = await self._session(client_id)
         if session is None:
             return None
         channel = session.channel
@@ -171,9 +173,21 @@ class View:
             bytes_sent=channel.outlet.bytes_sent if isinstance(channel, Channel) else 0,
         )
 
+    async def _session(self, client_id: str) -> Session | None:
+        """A session, also one that is not loaded yet after a start."""
+        if not self._broker.knows(client_id, clean=False):
+            found: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._broker.find_session(client_id, lambda: _settle(found))
+            try:
+                async with asyncio.timeout(float(self._node.config.store.wait)):
+                    await found
+            except TimeoutError:
+                raise OperationError("the store does not answer") from None
+        return self._broker.sessions.by_client_id.get(client_id)
+
     async def kick(self, client_id: str) -> bool:
         sessions = self._broker.sessions
-        session = sessions.by_client_id.get(client_id)
+        session = await self._session(client_id)
         if session is None:
             return False
         channel = session.channel
@@ -184,7 +198,7 @@ class View:
         return True
 
     async def forget(self, client_id: str) -> bool:
-        session = self._broker.sessions.by_client_id.get(client_id)
+        session = await self._session(client_id)
         if session is not None:
             session.will = None  # kicking would publish it
         removed = await self.backup.forget(client_id) if self.backup is not None else False
@@ -230,7 +244,7 @@ class View:
         self, after: str, limit: int, *, client_id: str | None = None, topic_filter: str | None = None
     ) -> Page[SubscriptionInfo]:
         if client_id is not None:
-            session = self._broker.sessions.by_client_id.get(client_id)
+            session = await self._session(client_id)
             filters = sorted(() if session is None else session.subscriptions)
             keys = [client_id + SEPARATOR + filter for filter in filters if topic_filter in (None, filter)]
             keys = [key for key in keys if key > after]
@@ -302,7 +316,23 @@ class View:
         message = Message(
             topic, request.payload, request.qos, request.retain, properties.forwardable(), expires_at, now
         )
-        return PublishResult(self._broker.publish(message, None, now))
+        return PublishResult(await self._publish(message, now))
+
+    async def _publish(self, message: Message, now: float) -> int:
+        """The number of receivers, once the message is where it has to be."""
+        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        ticket = Settlement(lambda: _settle(stored))
+        count = self._broker.publish(message, None, now, ticket)
+        ticket.settle(reasons.SUCCESS)
+        await stored
+        if ticket.reason >= reasons.UNSPECIFIED_ERROR:
+            raise OperationError("the message could not be stored: the store does not answer")
+        return count
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _client_info(session: Session) -> ClientInfo:
