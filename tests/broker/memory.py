@@ -35,6 +35,8 @@ PATIENCE = HookLimits(answer_seconds_max=10.0, hold_seconds_max=5.0)
 class MemoryNode:
     """What node and edge do around a broker, as simply as it can be done."""
 
+    table_class = MemoryTable
+
     def __init__(
         self,
         *,
@@ -44,10 +46,11 @@ class MemoryNode:
         delayed: DelayedMessages | None = None,
         capture: list[bytes] | None = None,
         after: MemoryNode | None = None,
-        unanswered: int = 0,
+        unanswered: int | Callable[[int], int] = 0,
     ) -> None:
         """``after``: another node, which has died just now and left its store; of what its store had not answered, the
-        first ``unanswered`` of each log are there."""
+        first ``unanswered`` of each log and table are there. As a function it is asked for each of them, with the
+        number of those that have no answer."""
         self.monotonic: float = 1_000.0 if after is None else after.monotonic
         self.soon: deque[Callable[[], None]] = deque()
         self.counters = Counters()
@@ -71,17 +74,18 @@ class MemoryNode:
         if after is None:
             self.open_store(
                 MemoryJournal(self.soon.append, self.clock),
-                MemoryTable(self.soon.append, self.clock),
-                MemoryTable(self.soon.append, self.clock),
+                self.table_class(self.soon.append, self.clock),
+                self.table_class(self.soon.append, self.clock),
             )
         else:
+            stored = unanswered if callable(unanswered) else lambda _: unanswered
             self.soon = after.soon
             self.soon.clear()
             self.broker.turn.call_soon = self.soon.append
             self.open_store(
-                MemoryJournal(self.soon.append, self.clock, after.journal.crash(unanswered)),
-                after.sessions_table.reopened(unanswered),
-                after.values_table.reopened(unanswered),
+                MemoryJournal(self.soon.append, self.clock, after.journal.crash(stored)),
+                after.sessions_table.reopened(stored(after.sessions_table.unanswered)),
+                after.values_table.reopened(stored(after.values_table.unanswered)),
             )
 
     def clock(self) -> float:

@@ -74,8 +74,9 @@ class MemoryJournal:
         offset = later[0] if later else self.shards[shard].stored
         self._call_soon(lambda: callback(offset))
 
-    def crash(self, stored: int = 0) -> list[MemoryLog]:
-        """The logs as the next process finds them."""
+    def crash(self, stored: Callable[[int], int]) -> list[MemoryLog]:
+        """The logs as the next process finds them: ``stored`` says for each how many of its unanswered appends are
+        there."""
         for log in self.logs:
-            log.crash(stored)
+            log.crash(stored(log.unanswered))
         return self.logs

@@ -101,6 +101,11 @@ class MemoryTable:
 
     # What a test does
 
+    @property
+    def unanswered(self) -> int:
+        """How many changes are not stored."""
+        return len(self._waiting)
+
     def hold(self) -> None:
         """From now on nothing is stored until ``release``."""
         self._held = True
