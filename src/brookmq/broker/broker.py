@@ -131,6 +131,7 @@ class Broker:
             table.change(session_key(client_id), session_ops.ended())
         self._begun_clean.clear()
         for session in self.sessions.by_client_id.values():
+            session.connect_number |= self.keeper.epoch << 32  # or two lives of the node would give the same one
             self.wills.stand(session)
         looked_for, self._looked_for = self._looked_for, []
         for client_id, wake in looked_for:

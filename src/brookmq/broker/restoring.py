@@ -136,6 +136,8 @@ class Restoring:
         if state.window:
             self._restore_via(session, state)
         session.strict = is_strict(session)
+        if session.strict:
+            session.dup_below = None  # nothing went out that was not written down before
         origin = origin_of(session.client_id, session.connect_number)
         if origin in self.origins:
             session.will = None  # it went out, the node died before it could write that down

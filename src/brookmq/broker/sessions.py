@@ -87,6 +87,9 @@ class Sessions:
             self.counters.sessions_created += 1
         else:
             self.counters.sessions_resumed += 1
+            if session.will is not None and 0.0 < session.will.due <= now:  # the client comes too late to take it back
+                self.wills.stand(session)
+                self.wills.publish(session, now)
         session.generation += 1  # what was due at its end is void: expiry and delayed will
         session.will = None
         session.username = client.username
