@@ -192,16 +192,22 @@ def _reception(story: Story, session: Session, at: int, event: Received | Answer
 def _duty_of_will(story: Story, mine: Connection) -> Duty:
     """Required after a connection that was accepted and broke.
 
+    A transient session's CONNACK does not wait for the store: its will is sure only after a while, here after another
+    whole connection of the client to the same process of the node.
+
     Not to be sent after a DISCONNECT; but only if the same process of the node was there for the client's next
     connection is it sure that the DISCONNECT was taken before the node died.
     """
     if not mine.over or not mine.accepted:
         return Duty.ALLOWED
-    if not mine.orderly:
-        return Duty.REQUIRED
-    later = (other for other in story.connections.values() if other.client == mine.client)
-    followed = any(other.begun_at > mine.begun_at and other.life == mine.life and other.accepted for other in later)
-    return Duty.FORBIDDEN if followed else Duty.ALLOWED
+    followers = [
+        other
+        for other in story.connections.values()
+        if other.client == mine.client and other.begun_at > mine.begun_at and other.life == mine.life and other.accepted
+    ]
+    if mine.orderly:
+        return Duty.FORBIDDEN if followers else Duty.ALLOWED
+    return Duty.REQUIRED if mine.kept or any(other.over for other in followers[:-1]) else Duty.ALLOWED
 
 
 def matches(filter: str, topic: str) -> bool:

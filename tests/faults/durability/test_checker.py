@@ -286,6 +286,22 @@ def test_the_will_of_a_broken_connection_comes_once() -> None:
         assert rules([*events, *take2("s", 11, WILL), *take2("s", 11, WILL, 2)]) == ["REPEATED"]
 
 
+def test_the_will_of_a_transient_session_is_sure_after_a_while() -> None:
+    def lived(connections: int, life: int) -> list[Event]:
+        events: list[Event] = [*READY2]
+        for number in range(connections):
+            will = WILL if number == 0 else Message("will", number + 1)
+            events.append(Connecting("w", 41 + number, 1 if number == 0 else life, clean=True, kept=False, will=will))
+            events += [Connected("w", 41 + number, present=False), Closed("w", 41 + number, orderly=number > 0)]
+        return events
+
+    assert rules(lived(1, 1)) == []
+    assert rules(lived(2, 1)) == []
+    assert rules(lived(3, 2)) == []
+    assert rules(lived(3, 1)) == ["LOST"]
+    assert rules([*lived(3, 1), *take2("s", 11, WILL)]) == []
+
+
 def test_no_will_after_a_disconnect_that_was_surely_taken() -> None:
     events = with_will(orderly=True, next_life=1)
     assert rules(events) == []
