@@ -17,7 +17,7 @@ from tests.faults.crowd import Crowd
 from tests.harness.fixtures import ClientMaker, NodeMaker
 from tests.harness.node import NotReadyError
 from tests.harness.raw import Client
-from tests.harness.wire import Kind
+from tests.harness.wire import KEPT, Kind
 from tests.node.watching import WatchedStore, lives, of_folder, until
 
 EXIT_CONFIGURATION = 2
@@ -169,3 +169,16 @@ def test_a_store_that_hangs_is_told_and_back_when_it_answers(make_node: NodeMake
         assert watched.until_ready() < 5 * SLACK
         until(lambda: watched.alarms() == {}, "the alarm is over")
         assert watched.has_store().pid == store.pid, "it was not started anew"
+
+
+def test_a_stop_does_not_wait_for_ever_for_a_store_that_hangs(make_node: NodeMaker, client: ClientMaker) -> None:
+    node = make_node()
+    with WatchedStore(node) as watched:
+        watched.until_ready()
+        store = watched.has_store()
+        client(5, "kept", to=node, **KEPT).subscribe("t", qos=1)
+        store.suspend()
+        begin = time.monotonic()
+        assert node.stop() == 0
+        print(f"stopped after {time.monotonic() - begin:.1f} s")
+        assert not lives(store)
