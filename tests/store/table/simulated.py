@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from brookmq.store.table.digests import Walk
-from brookmq.store.table.format import MARKER, PIECE, content_of, form_of
+from brookmq.store.table.format import LAST_PIECE, MARKER, WHOLE, content_of, form_of
 from brookmq.store.table.found import FoundTable
 from brookmq.store.table.interface import META_PART
 from brookmq.store.table.limits import TableLimits
@@ -83,7 +83,7 @@ class Store:
             assert not self._pieces, "pieces stay together"
             return self.last
         self._pieces += content_of(body)
-        if form_of(body, "") != PIECE:
+        if form_of(body, "") in (WHOLE, LAST_PIECE):
             self.changes += count_changes(self._pieces)
             self._pieces = b""
         return self.last

@@ -9,7 +9,16 @@ import pytest
 from brookmq.base.errors import InvariantError
 from brookmq.store.errors import Deposed, StoreError
 from brookmq.store.table.commit import GroupCommit
-from brookmq.store.table.format import LAST_PIECE, PIECE, WHOLE, content_of, entry_of, form_of, split_changes
+from brookmq.store.table.format import (
+    FIRST_PIECE,
+    LAST_PIECE,
+    PIECE,
+    WHOLE,
+    content_of,
+    entry_of,
+    form_of,
+    split_changes,
+)
 from brookmq.store.table.interface import Entry, part_of
 from brookmq.store.table.limits import TableLimits
 from tests.store.table.simulated import Loop
@@ -132,11 +141,11 @@ def test_a_large_change_goes_in_pieces_and_is_done_after_the_last() -> None:
     world = World()
     world.change(0, size=8_000)
     world.change(1)
-    for form in (PIECE, PIECE, LAST_PIECE):
+    for form in (FIRST_PIECE, PIECE, LAST_PIECE):
         world.turns()
         assert form_of(world.sent[-1][1], "") == form
         assert world.done == []
-        assert world.commit.settled is (form == PIECE and len(world.sent) == 1)
+        assert world.commit.settled is (form == FIRST_PIECE)
         world.stored()
     assert world.done == [0, "all"]
     assert world.commit.done_sequence == 13

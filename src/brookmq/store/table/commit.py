@@ -18,6 +18,7 @@ from brookmq.base.errors import InvariantError
 from brookmq.store.errors import StoreError
 from brookmq.store.table.format import (
     CHANGE_HEADER_BYTES,
+    FIRST_PIECE,
     LAST_PIECE,
     PIECE,
     RECORD_STARTS,
@@ -51,9 +52,10 @@ class Record:
         if len(content) <= piece_bytes_max:
             return deque((RECORD_STARTS[WHOLE] + content,))
         starts = range(0, len(content), piece_bytes_max)
+        forms = [FIRST_PIECE, *[PIECE] * (len(starts) - 2), LAST_PIECE]
         return deque(
-            RECORD_STARTS[LAST_PIECE if start == starts[-1] else PIECE] + content[start : start + piece_bytes_max]
-            for start in starts
+            RECORD_STARTS[form] + content[start : start + piece_bytes_max]
+            for form, start in zip(forms, starts, strict=True)
         )
 
 

@@ -5,13 +5,13 @@ A record of changes (the body of a log's record, see ``store/record.py``):
 | bytes | field  |                                                                                     |
 |-------|--------|-------------------------------------------------------------------------------------|
 | 1     | format | 1; a reader refuses others by name                                                  |
-| 1     | form   | 0 whole changes; 1 a piece of one large change, more follow; 2 its last piece; 3 a  |
-|       |        | marker (see ``digests``)                                                            |
+| 1     | form   | 0 whole changes; 1 the first piece of a large change, 2 a middle one, 3 the last;   |
+|       |        | 4 a marker (see ``digests``)                                                        |
 | …     |        | the changes, each: part (2), length of key (4), length of op (4), key, op           |
 
 The part stands there so that a start sorts changes without hashing every key. The pieces of a large change, put
-together, are what a record of it alone would be; they follow each other, and of one that has no last piece nothing was
-ever said to be stored.
+together, are what a record of it alone would be; they follow each other. A change without its last piece was never said
+to be stored; one without its first was purged in part, which is done only when a snapshot covers it.
 
 A marker has no changes of its own: sequence of the marker before it (8, 0 when there is none), whether it is a digest
 (1), whether the rest is compressed (1); in a digest then each record behind that marker: sequence (8), length of its
@@ -46,9 +46,10 @@ from brookmq.store.table.interface import Entry
 FORMAT: Final = 1
 
 WHOLE: Final = 0
-PIECE: Final = 1
-LAST_PIECE: Final = 2
-MARKER: Final = 3
+FIRST_PIECE: Final = 1
+PIECE: Final = 2
+LAST_PIECE: Final = 3
+MARKER: Final = 4
 
 HEAD: Final = 1
 CHUNK: Final = 2
@@ -71,7 +72,7 @@ PACKED_BYTES_MIN: Final = 512  # less is not worth the time
 change_header = _CHANGE.pack
 entry_header = _ENTRY.pack
 
-RECORD_STARTS: Final = {form: _START.pack(FORMAT, form) for form in (WHOLE, PIECE, LAST_PIECE, MARKER)}
+RECORD_STARTS: Final = {form: _START.pack(FORMAT, form) for form in (WHOLE, FIRST_PIECE, PIECE, LAST_PIECE, MARKER)}
 
 
 class Marker(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from brookmq.base.errors import InvariantError
-from brookmq.store.table.format import LAST_PIECE, MARKER, WHOLE, content_of, form_of, split_changes
+from brookmq.store.table.format import FIRST_PIECE, LAST_PIECE, MARKER, WHOLE, content_of, form_of, split_changes
 from brookmq.store.table.interface import META_PART
 from brookmq.store.table.loading import Change, Snapshot
 
@@ -49,8 +49,11 @@ class FoundTable:
             self.marker = sequence
             self.unmarked.clear()
             return
-        if not self._pieces:
+        if form == FIRST_PIECE:
+            self._pieces.clear()
             self._pieces_began = len(self.records) - 1
+        elif not self._pieces:  # its first was purged: a snapshot covers it
+            return
         self._pieces.append(content_of(body))
         if form == LAST_PIECE:
             changed = split_changes(b"".join(self._pieces), sequence, self.changes, where)
