@@ -19,7 +19,7 @@ SYSTEM_BYTES_MAX = 16 * 1024 * 1024  # what the two sockets of a connection on o
 IMPATIENT = """
 [edge]
 output_bytes_max = "64KiB"
-patience = "200ms"
+patience = "2s"
 
 [session]
 queue_count_max = 100

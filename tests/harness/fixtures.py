@@ -23,6 +23,9 @@ bind = "127.0.0.1:0"
 [listeners.web]
 type = "ws"
 bind = "127.0.0.1:0"
+
+[journal]
+shards = 1
 """
 
 

@@ -85,7 +85,7 @@ class TestEnvironment:
             "BROOKMQ_MQTT__SUBSCRIPTIONS_MAX": "5_000",
             "BROOKMQ_NODE__CORE_NODES": '["a@host", "b@host"]',
             "BROOKMQ_REWRITE": '[{"filter": "a/#", "pattern": "^a", "target": "b"}]',
-            "BROOKMQ_SESSION__QUEUE_QOS0": "True",
+            "BROOKMQ_DELAYED__ENABLE": "False",
             "BROOKMQ_SHARED__GROUPS": '{ workers = { strategy = "sticky" } }',
             "BROOKMQ_LISTENERS__INSIDE__BIND": "[::1]:0",
             "BROOKMQ_PLUGINS__SETTINGS__EXAMPLE__COUNT": "3",
@@ -100,6 +100,7 @@ class TestEnvironment:
         assert config.mqtt.subscriptions_max == 5_000
         assert config.node.core_nodes == ["a@host", "b@host"]
         assert config.rewrite[0].target == "b"
+        assert config.delayed.enable is False
         assert config.shared.groups["workers"].strategy == "sticky"
         assert list(config.listeners) == ["inside"]
         assert config.plugins.settings == {"example": {"count": 3, "word": "three"}}
