@@ -29,7 +29,9 @@ BAD_USER_NAME_OR_PASSWORD: Final = 0x86
 NOT_AUTHORIZED: Final = 0x87
 SERVER_UNAVAILABLE: Final = 0x88
 
-_WAYS = re.compile(r"^(?:\$delayed/[^/]*/|(?:\$share/[^/]*/|\$queue/)?(?:\$exclusive/)?)")  # how a topic is reached
+_WAYS = re.compile(  # how a topic is reached
+    r"^(?:\$delayed/[^/]*/|(?:\$share/[^/]*/|\$queue/)?(?:\$exclusive/|\$replay/(?:earliest|(?:time|offset)/[^/]*)/)?)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Credentials:
 class Access:
     """What a client wants to do: publish to a topic name, or subscribe to a topic filter.
 
-    ``topic`` is the one that it ends up at, without ``$share/GROUP/``, ``$queue/``, ``$exclusive/`` or
+    ``topic`` is the one that it ends up at, without ``$share/GROUP/``, ``$queue/``, ``$exclusive/``, ``$replay/…/`` or
     ``$delayed/SECONDS/``: a rule about ``secret/#`` must not be got around by ``$share/any/secret/#``.
     """
 

@@ -22,6 +22,7 @@ from brookmq.broker.delayed import PREFIX as DELAYED_PREFIX
 from brookmq.broker.delayed import DelayedEntry, DelayedMessages, parse, postponed
 from brookmq.broker.dispatch import Dispatcher
 from brookmq.broker.durable_values import DurableValues
+from brookmq.broker.journal_replay import JournalReplay
 from brookmq.broker.journaling import Journaling
 from brookmq.broker.keeping import Keeper
 from brookmq.broker.outlet import Turn
@@ -88,9 +89,9 @@ class Broker:
         self.index.completed(False)
         self.dispatcher = Dispatcher(turn, counters)
         self.timers = Timers()
-        self.subscriptions = Subscriptions(settings, self.index, counters, random)
         self.journaling = Journaling(self.index, counters, self._monotonic)
         self.keeper = Keeper(self.index, self.journaling, turn, counters, self._monotonic)
+        self.subscriptions = Subscriptions(settings, self.index, counters, random, self.keeper.replays)
         self.waits = Waits(self._monotonic, settings.store_wait)
         self.wills = Wills(self.keeper, counters)
         self.wills.publish_message = self._publish_will
@@ -137,6 +138,7 @@ class Broker:
         for client_id, wake in looked_for:
             self.find_session(client_id, wake)
         table.begin_loading()
+        self.keeper.replays.opened()
         self.values = DurableValues(values, self.retained, self.delayed, self.replays)
         self.values.begin_with_what_is_there()
         waiting, self._unkept = self._unkept, []
@@ -324,7 +326,11 @@ class Broker:
                 self.replay_retained(subscription, new, now)
 
     def replay_retained(self, subscription: Subscription, new: bool, now: float) -> None:
-        """What is retained for a subscription that was just made, unless it asked for none. [MQTT-3.3.1-9, -10, -11]"""
+        """What is retained for a subscription that was just made, unless it asked for none. [MQTT-3.3.1-9, -10, -11]
+        A replay has no retained messages; it begins."""
+        if isinstance(subscription, JournalReplay):
+            subscription.grant()
+            return
         handling = subscription.retain_handling
         if subscription.group is None and (handling == 0 or (handling == 1 and new)):
             self.replays.begin(subscription, now)

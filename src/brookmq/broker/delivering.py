@@ -43,6 +43,11 @@ class DeliverHooks:
         else:
             self.counters.dropped_queue_full += 1
 
+    def busy(self, session: Session) -> bool:
+        """So much waits for plugins that a reader of history should not add to it."""
+        line = self.lines.get(session)
+        return line is not None and len(line) * 2 >= LINE_MAX
+
     def _next(self, session: Session) -> None:
         delivery, now = self.lines[session][0]
 
@@ -55,6 +60,8 @@ class DeliverHooks:
                 self._next(session)
             else:
                 del self.lines[session]
+                if session.outlet is not None and session.waits():
+                    session.pump(now)  # what plugins held back or threw away has left room
 
         self.run(self.hooks.run_deliver(_client_of(session), delivery.message), done)
 

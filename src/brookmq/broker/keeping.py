@@ -19,6 +19,8 @@ from brookmq.base.counters import Counters
 from brookmq.broker import session_image
 from brookmq.broker.group_reading import GroupReader
 from brookmq.broker.inflight import InFlight
+from brookmq.broker.journal_replay import JournalReplay
+from brookmq.broker.journal_replays import JournalReplays
 from brookmq.broker.journaling import Journaling
 from brookmq.broker.outlet import Outlet, Turn
 from brookmq.broker.reading import AT_HEAD, FULL, LOADING, group_at, read_batch
@@ -59,6 +61,7 @@ class Keeper:
         self.now = 0.0
         self.complete = False  # all that the store has is loaded
         self.group_readers: dict[bytes, Any] = {}
+        self.replays = JournalReplays(self)
         self._progress_at = 0.0
         self._watermark_at = 0.0
         self._writing: list[Session] = []  # the rest of those whose progress is being written
@@ -101,6 +104,7 @@ class Keeper:
         )
         session.released = None
         self.change(session, op)
+        self.write_replays(session)
 
     def ended(self, session: Session, done: Callable[[], None] | None = None) -> None:
         self.change(session, session_ops.ended(), done)
@@ -129,10 +133,12 @@ class Keeper:
             shard = position >> OFFSET_BITS
             cursor = (position & OFFSET_MASK) + len(ids) // 2
             if group is not None:  # the group's cursor is its own, and is written behind this
-                op = session_ops.sent_run(session_ops.NO_SHARD, 0, qos, ids, position, group.reader.key)
+                op = session_ops.sent_run(session_ops.NO_SHARD, 0, qos, ids, position, session_image.via_key(group))
             else:
                 op = session_ops.sent_run(shard, cursor, qos, ids, position)
         self.change(session, op, lambda: self._send(session, outlet, packets))
+        if position < 0:
+            self.write_replays(session)
 
     def _send(self, session: Session, outlet: Outlet | None, packets: bytes) -> None:
         if faults.armed:
@@ -195,6 +201,19 @@ class Keeper:
 
     def write_progress(self, session: Session) -> None:
         self.change(session, self._progress(session))
+        self.write_replays(session)
+
+    def write_replays(self, session: Session) -> None:
+        """How far its replays are: behind each record of its window, since what is before the cursors and not in the
+        window counts as finished."""
+        if session.sharing is None:
+            return
+        replays = [each for each in session.sharing if isinstance(each, JournalReplay) and each.begun]
+        for replay in replays:
+            replay.written_at = self.now
+        records = [session_image.subscription_record(replay.name, replay) for replay in replays]
+        if records:
+            self.change(session, session_ops.subscribed(records))
 
     def _progress(self, session: Session) -> bytes:
         heads = self.journaling.heads()
@@ -337,11 +356,13 @@ class Keeper:
         if not isinstance(found, Batch) or found.base > offset:
             return None
         group = group_at(found, offset)
+        via = None if session.via is None else session.via.get(entry.packet_id)
+        if isinstance(via, JournalReplay):
+            return via.again(shard, group, offset - group.first, entry)
         message = self.journaling.open(group).message(offset - group.first)
         subscription = self._subscription(session, group.topic)
         retain = group.retain and subscription is not None and subscription.retain_as_published
         identifiers = b"" if subscription is None else subscription.properties
-        via = None if session.via is None else session.via.get(entry.packet_id)
         return Delivery(message, entry.state, retain, identifiers, via, entry.packet_id)
 
 

@@ -13,6 +13,7 @@ from brookmq.broker.session import Session
 from brookmq.mqtt import packets, reasons
 from brookmq.mqtt.codec import PINGRESP_BYTES, decode, encode_ack, encode_suback, encode_unsuback
 from brookmq.mqtt.packet_types import CONNECT, PACKET_NAMES, PUBACK, PUBCOMP, PUBREC, PUBREL
+from brookmq.mqtt.properties import Properties
 
 if TYPE_CHECKING:
     from brookmq.broker.channel import Channel
@@ -73,6 +74,7 @@ def _subscribe(channel: Channel, packet: packets.Subscribe, denials: list[Deny |
     identifiers = packet.properties.subscription_identifiers
     codes: list[int] = []
     granted = []
+    refusal = ""  # why the first of those that were refused was
     for request, denial in zip(packet.subscriptions, denials, strict=True):
         if denial is not None:
             channel.counters.subscribes_refused += 1
@@ -83,6 +85,7 @@ def _subscribe(channel: Channel, packet: packets.Subscribe, denials: list[Deny |
         except PeerError as error:
             channel.counters.subscribes_refused += 1
             codes.append(error.reason)
+            refusal = refusal or str(error)
             continue
         codes.append(subscription.qos)
         granted.append((subscription, new))
@@ -92,11 +95,11 @@ def _subscribe(channel: Channel, packet: packets.Subscribe, denials: list[Deny |
     session = _session(channel)
 
     def answer() -> None:
-        channel.outlet.put(encode_suback(packet.packet_id, codes, None, channel.version))
-        latest = {subscription.filter: subscription for subscription, _ in granted}
+        channel.outlet.put(_suback(channel, packet.packet_id, codes, refusal))
+        latest = {(type(subscription), subscription.filter): subscription for subscription, _ in granted}
         for subscription, new in granted:  # one that stands twice is served twice, as if it came twice [MQTT-3.8.4-5]
             if subscription.ended:
-                subscription = latest[subscription.filter]
+                subscription = latest[type(subscription), subscription.filter]
             channel.broker.replay_retained(subscription, new, now)
         if session.sharing is not None:
             session.pump(now)  # its groups may have been waiting for a member
@@ -114,6 +117,17 @@ def _subscribe(channel: Channel, packet: packets.Subscribe, denials: list[Deny |
 
     done = channel.broker.waits.begin(answer, refuse)
     channel.broker.keeper.subscribed(session, kept, done)
+
+
+def _suback(channel: Channel, packet_id: int, codes: list[int], refusal: str) -> bytes:
+    """With the reason, where the client wants to know it and it fits. [MQTT-3.9.2-1, MQTT-3.1.2-29]"""
+    bare = encode_suback(packet_id, codes, None, channel.version)
+    if not refusal or not channel.version5 or not channel.problem_information:
+        return bare
+    properties = Properties()
+    properties.reason_string = refusal
+    explained = encode_suback(packet_id, codes, properties, channel.version)
+    return explained if len(explained) <= channel.peer_packet_size_max else bare
 
 
 def _take_unsubscribe(channel: Channel, packet: packets.Unsubscribe, now: float) -> None:

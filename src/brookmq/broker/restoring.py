@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from brookmq.broker import session_image
 from brookmq.broker.client_table import ClientTable
 from brookmq.broker.inflight import OpenIds
+from brookmq.broker.journal_replay import JournalReplay
 from brookmq.broker.keeping import Keeper, is_strict
 from brookmq.broker.session import Session
 from brookmq.broker.sessions import Sessions
@@ -176,12 +177,19 @@ class Restoring:
             session.open_at[packet_id] = position
 
     def _restore_via(self, session: Session, state: SessionState) -> None:
+        replays = {each.key: each for each in session.sharing or () if isinstance(each, JournalReplay)}
         for entry in state.window.values():
-            reader = self.keeper.group_readers.get(entry.group) if entry.group else None
-            if reader is not None:
-                if session.via is None:
-                    session.via = {}
-                session.via[entry.packet_id] = reader.group
+            if entry.group in replays:
+                came_by: object = replays[entry.group]
+                if entry.position >= 0:
+                    replays[entry.group].at_client.add(entry.position)
+            elif entry.group and (reader := self.keeper.group_readers.get(entry.group)) is not None:
+                came_by = reader.group
+            else:
+                continue
+            if session.via is None:
+                session.via = {}
+            session.via[entry.packet_id] = came_by
 
     def _restore_will(self, key: bytes, state: SessionState) -> None:
         """A will that stands alone: of a transient session that died with the node, or on its way out."""

@@ -6,9 +6,9 @@ first group; ``${client_id}`` or ``%c``, ``${username}`` or ``%u`` are the clien
 
 - Later rules go before earlier ones, and only the first whose *filter* matches is tried: when its expression does not
   match, the topic stays as it is.
-- SUBSCRIBE and UNSUBSCRIBE go through the same rules. Of ``$share/group/filter``, ``$queue/filter`` and
-  ``$exclusive/filter`` only the filter is rewritten. Its wildcards are text to a rule: ``x/#`` selects ``x/+/y``, while
-  a ``+`` of a rule does not stand for the ``#`` of a subscription.
+- SUBSCRIBE and UNSUBSCRIBE go through the same rules. Of ``$share/group/filter``, ``$queue/filter``,
+  ``$exclusive/filter`` and ``$replay/…/filter`` only the filter is rewritten. Its wildcards are text to a rule: ``x/#``
+  selects ``x/+/y``, while a ``+`` of a rule does not stand for the ``#`` of a subscription.
 - Access is checked before, on the topic that the client wrote.
 - A rule whose placeholder has no value (a client without user name), or whose result is no valid topic, does not apply:
   a client id such as ``#`` must not turn one topic into a filter over all of them.
@@ -28,7 +28,8 @@ TOPIC_BYTES_MAX = 65_535  # what the two-byte length of MQTT can say
 _PLACEHOLDER = re.compile(r"\$\{(\w+)\}|%([a-z])")
 _TARGET_PART = re.compile(r"\$(\d+)|\$\{(\w+)\}|%([cu])")
 _NAMES = {"clientid": "client_id", "c": "client_id", "u": "username"}  # the names that other brokers use
-_PREFIX = re.compile(r"(?:\$share/[^/]+/|\$queue/)?(?:\$exclusive/)?")  # matches every filter, often with nothing
+# Matches every filter, often with nothing.
+_PREFIX = re.compile(r"(?:\$share/[^/]+/|\$queue/)?(?:\$exclusive/|\$replay/(?:earliest|(?:time|offset)/[^/]*)/)?")
 
 
 class RewriteRule(NamedTuple):

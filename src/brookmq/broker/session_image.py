@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from brookmq.broker.inflight import InFlight, OpenIds, Window
+from brookmq.broker.journal_replay import JournalReplay
 from brookmq.broker.session import Delivery, Session
 from brookmq.broker.subscription import Subscription
 from brookmq.broker.will import Will
@@ -73,9 +74,14 @@ def window_of(session: Session) -> list[WindowEntry]:
     entries = []
     for packet_id, state, position in session.window.in_flight():
         group = via.get(packet_id)
-        key = b"" if group is None else group_key(group.name, group.filter.encode())
+        key = b"" if group is None else via_key(group)
         entries.append(WindowEntry(packet_id, state, position, False, key))
     return entries
+
+
+def via_key(via: Any) -> bytes:
+    """The name of what a message came by: a shared group, or a replay."""
+    return via.key if isinstance(via, JournalReplay) else group_key(via.name, via.filter.encode())
 
 
 def inline_of(session: Session) -> dict[int, InlineDelivery]:

@@ -11,6 +11,10 @@ from random import Random
 
 from brookmq.base.counters import Counters
 from brookmq.base.errors import PeerError
+from brookmq.broker.journal_replay import JournalReplay
+from brookmq.broker.journal_replays import JournalReplays
+from brookmq.broker.replay_filter import PREFIX as REPLAY
+from brookmq.broker.replay_filter import parse_replay
 from brookmq.broker.session import Session
 from brookmq.broker.settings import Settings
 from brookmq.broker.shared import SharedGroup
@@ -27,11 +31,14 @@ class Subscriptions:
     """Invariant: ``count`` is the number of subscriptions of all sessions; ``exclusive`` has the holder of each
     filter."""
 
-    def __init__(self, settings: Settings, index: TopicIndex, counters: Counters, random: Random) -> None:
+    def __init__(
+        self, settings: Settings, index: TopicIndex, counters: Counters, random: Random, replays: JournalReplays
+    ) -> None:
         self.settings = settings
         self.index = index
         self.counters = counters
         self.random = random
+        self.replays = replays
         self.count = 0
         self.shared_count = 0
         self.exclusive: dict[bytes, Session] = {}
@@ -46,6 +53,12 @@ class Subscriptions:
             if parsed.group is not None:
                 raise PeerError(reasons.TOPIC_FILTER_INVALID, "what is exclusive cannot be shared")
             plain = plain[len(EXCLUSIVE) :]
+        if plain.startswith(REPLAY):
+            if plain is not filter:
+                raise PeerError(reasons.TOPIC_FILTER_INVALID, "a replay is of one client: neither shared nor exclusive")
+            start = parse_replay(filter)
+            self.replays.check(start)
+            plain = start.filter
         check_filter(plain)
         if plain.count("/") >= self.settings.topic_levels_max or len(plain.encode()) > self.settings.topic_length_max:
             raise PeerError(reasons.TOPIC_FILTER_INVALID, "the topic filter is too long or has too many levels")
@@ -68,6 +81,13 @@ class Subscriptions:
         old = session.subscriptions.get(filter)
         if old is None and len(session.subscriptions) >= self.settings.subscriptions_max:
             raise PeerError(reasons.QUOTA_EXCEEDED, "the client has as many subscriptions as it may have")
+        if filter.startswith(REPLAY):
+            indexed = session.mount + parse_replay(filter).filter.encode()
+            replay = JournalReplay(
+                self.replays, session, filter, indexed, qos, no_local, retain_as_published, retain_handling, identifiers
+            )
+            self._add_replay(session, replay, old)
+            return replay, old is None
         parsed = parse_subscription(filter)
         group: SharedGroup | None = None
         plain = parsed.filter
@@ -93,8 +113,20 @@ class Subscriptions:
         self.counters.subscribes += 1
         return subscription, old is None
 
+    def _add_replay(self, session: Session, replay: JournalReplay, old: Subscription | None) -> None:
+        session.subscriptions[replay.name] = replay
+        if isinstance(old, JournalReplay):
+            replay.take_over(old)
+            self._take_out(session, old)
+        self._put_in(session, replay)
+        self.counters.subscribes += 1
+
     def _put_in(self, session: Session, subscription: Subscription) -> None:
         self.count += 1
+        if isinstance(subscription, JournalReplay):
+            self.replays.add(subscription)
+            _note_readers(session)
+            return
         group = subscription.group
         if session.kept and subscription.qos:
             subscription.counted = True
@@ -110,6 +142,9 @@ class Subscriptions:
 
     def restore(self, session: Session, filter: str, record: SubscriptionRecord) -> None:
         """A subscription of an away session, as the store has it."""
+        if filter.startswith(REPLAY):
+            self._restore_replay(session, filter, record)
+            return
         parsed = parse_subscription(filter)
         group = None if parsed.group is None else self._group(parsed.group, record.indexed)
         subscription = Subscription(
@@ -128,16 +163,34 @@ class Subscriptions:
         if parsed.filter.startswith(EXCLUSIVE) and self.settings.exclusive_enable:
             self.exclusive.setdefault(record.indexed, session)
 
+    def _restore_replay(self, session: Session, filter: str, record: SubscriptionRecord) -> None:
+        replay = JournalReplay(
+            self.replays,
+            session,
+            filter,
+            record.indexed,
+            record.qos,
+            record.no_local,
+            record.retain_as_published,
+            record.retain_handling,
+            record.identifiers,
+        )
+        replay.since = None if record.since is None else list(record.since)
+        replay.dup_below = session.dup_below
+        replay.granted = True
+        session.subscriptions[filter] = replay
+        self._put_in(session, replay)
+
     def rest(self, session: Session) -> None:
         """The client of a kept session is away: it is no receiver, its filters stay counted."""
         for subscription in session.subscriptions.values():
-            if subscription.group is None:
+            if _in_index(subscription):
                 self.index.remove(subscription)
 
     def wake(self, session: Session) -> None:
         """It is back."""
         for subscription in session.subscriptions.values():
-            if subscription.group is None:
+            if _in_index(subscription):
                 self.index.add(subscription)
 
     def _group(self, name: str, filter: bytes) -> SharedGroup:
@@ -155,9 +208,9 @@ class Subscriptions:
         self._take_out(session, subscription)
         if filter.startswith(EXCLUSIVE) and self.exclusive.get(subscription.filter) is session:
             del self.exclusive[subscription.filter]
-        if subscription.group is None and (filter.startswith(EXCLUSIVE) or subscription.filter in self.exclusive):
+        if _in_index(subscription) and (filter.startswith(EXCLUSIVE) or subscription.filter in self.exclusive):
             for other in session.subscriptions.values():  # the client may have the same filter the other way too
-                if other.filter == subscription.filter and other.group is None:
+                if other.filter == subscription.filter and _in_index(other):
                     self.index.add(other)
         return True
 
@@ -171,6 +224,10 @@ class Subscriptions:
     def _take_out(self, session: Session, subscription: Subscription) -> None:
         self.count -= 1
         subscription.ended = True
+        if isinstance(subscription, JournalReplay):
+            self.replays.remove(subscription)
+            _note_readers(session)
+            return
         group = subscription.group
         if group is None:
             self.index.remove(subscription)
@@ -190,7 +247,16 @@ class Subscriptions:
             self.index.unkeep(subscription.filter)
 
 
+def _in_index(subscription: Subscription) -> bool:
+    """Among the receivers of its topics while its client is there."""
+    return subscription.group is None and not isinstance(subscription, JournalReplay)
+
+
 def _note_readers(session: Session) -> None:
-    """The readers of all groups that it is a member of, so that they are told when it has room."""
-    readers = [each.group.reader for each in session.subscriptions.values() if each.group is not None]
-    session.sharing = [reader for reader in readers if reader is not None] or None
+    """Its replays and the readers of all groups that it is a member of, so that they are told when it has room."""
+    readers: list[object] = []
+    for each in session.subscriptions.values():
+        reader = each if isinstance(each, JournalReplay) else None if each.group is None else each.group.reader
+        if reader is not None:
+            readers.append(reader)
+    session.sharing = readers or None

@@ -320,7 +320,7 @@ class TopicIndex:
 
     def filter_ids(self, session: Session) -> frozenset[int]:
         """Of all that a session reads the journal for."""
-        return frozenset([crc32(each.filter) for each in session.subscriptions.values() if each.qos])
+        return frozenset([crc32(each.filter) for each in session.subscriptions.values() if each.counted])
 
     def subscription_of(self, session: Session, topic: bytes) -> Subscription | None:
         """What one session has for a topic: its subscriptions that match it, merged. [MQTT-3.3.4-2]"""

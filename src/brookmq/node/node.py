@@ -87,7 +87,8 @@ class Node:
             await self.plugins.start()
             for error in unprotected(self.config, authenticator=bool(self.broker.hooks.authenticate)):
                 raise error
-            self.broker.intercept = DeliverHooks(self.broker.hooks, self.hub.run, self.broker.counters)
+            self.broker.intercept = hooks = DeliverHooks(self.broker.hooks, self.hub.run, self.broker.counters)
+            self.broker.keeper.replays.plugins_busy = hooks.busy
             self._tick()
             self.storage.begin()
             if self.config.http.enable:
