@@ -47,8 +47,9 @@ def read_batch(
         cursors[shard] = found
         return AT_HEAD if found >= stored else MORE
     groups = found.groups
-    for number in range(max(0, bisect_right(groups, offset, key=first_of) - 1), len(groups)):
-        group = groups[number]
+    rows = found.rows_for(wanted)
+    for place in range(max(0, bisect_right(rows, offset, key=lambda row: groups[row].first) - 1), len(rows)):
+        group = groups[rows[place]]
         index = max(0, offset - group.first)
         if index < group.count:
             taken = hand(shard, group, index)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from brookmq.mqtt.publish import encode_publish
 from brookmq.store.errors import BadRecord
-from brookmq.store.journal.batch import Batch, decode_batch, decode_filters, encode_batch
+from brookmq.store.journal.batch import ROWS_GROUPS_MIN, Batch, decode_batch, decode_filters, encode_batch
 from brookmq.store.journal.group import Group
 from tests.store.journal.groups import facts, groups, run_group
 
@@ -161,3 +161,19 @@ def test_every_cut_of_a_batch_is_an_error() -> None:
         for size in range(len(body)):
             with pytest.raises(BadRecord):
                 decode_batch(0, 1, body[:size])
+
+
+IDS = st.integers(0, 12)
+
+
+@given(st.lists(st.lists(IDS, max_size=4), min_size=1, max_size=40), st.frozensets(IDS, max_size=13), st.booleans())
+def test_a_reader_of_some_filters_gets_the_groups_of_these_in_order(
+    ids: list[list[int]], wanted: frozenset[int], everything: bool
+) -> None:
+    filters = [b"".join(each.to_bytes(4) for each in some) for some in ids]
+    batch = Batch(0, 0, [run_group(filters=each) for each in filters], everything)
+    needed = [number for number, some in enumerate(ids) if everything or wanted & {*some}]
+    found = list(batch.rows_for(wanted))
+    assert found == (needed if len(ids) >= ROWS_GROUPS_MIN and not everything else list(range(len(ids))))
+    assert list(batch.rows_for(None)) == list(range(len(ids)))
+    assert list(batch.rows_for(wanted)) == found  # asked again, with what was made for the first reader

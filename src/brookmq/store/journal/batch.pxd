@@ -22,7 +22,13 @@ cdef class Batch:
     cdef readonly double last_time
     cdef readonly Py_ssize_t size
     cdef tuple _filters
+    cdef dict _rows
 
+    @cython.locals(rows=dict, found=list)
+    cpdef object rows_for(self, frozenset wanted)
+
+@cython.locals(rows=dict, known=dict, number=Py_ssize_t, group=Group, filters=bytes, ids=list, numbers=list)
+cdef dict _rows_by_filter(list groups)
 @cython.locals(group=Group, parts=list, before=bytes, filters=bytes)
 cpdef bytes joined_filters(list groups)
 cpdef tuple _unique_ids(list groups)

@@ -24,6 +24,7 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
+from collections.abc import Sequence
 
 from brookmq.store.errors import BadRecord
 from brookmq.store.journal.compression import compressed, expanded
@@ -31,6 +32,8 @@ from brookmq.store.journal.fields import FieldReader, put_bytes, put_varint
 from brookmq.store.journal.group import FILTER_ID_BYTES, OVERHEAD_BYTES, Group, topic_of
 
 FORMAT = 1
+
+ROWS_GROUPS_MIN = 8  # a reader of a batch with fewer looks at all of them
 
 OFFSET_MAX = (1 << 48) - 1  # a position is a shard's number and 48 bits of offset
 
@@ -56,8 +59,8 @@ class Batch:
     """Groups with dense offsets from ``base`` to ``end``. Nobody changes it once it is made."""
 
     __slots__ = (
-        "_filters", "base", "count", "end", "everything", "first_time", "groups", "last_time", "sequence", "shard",
-        "size",
+        "_filters", "_rows", "base", "count", "end", "everything", "first_time", "groups", "last_time", "sequence",
+        "shard", "size",
     )  # fmt: skip
 
     def __init__(self, shard: int, base: int, groups: list[Group], everything: bool = False, sequence: int = 0) -> None:
@@ -84,6 +87,7 @@ class Batch:
         self.last_time = last_time
         self.size = size  # bytes in memory, about
         self._filters: tuple[int, ...] | None = None
+        self._rows: dict[int, list[int]] | None = None  # filter id → numbers of its groups; made for the first reader
 
     @property
     def filters(self) -> tuple[int, ...]:
@@ -91,6 +95,24 @@ class Batch:
         if self._filters is None:
             self._filters = _unique_ids(self.groups)
         return self._filters
+
+    def rows_for(self, wanted: frozenset[int] | None) -> Sequence[int]:
+        """Numbers of the groups that may hold something for these filter ids (None: any), in order.
+
+        Thousands of sessions that come back at once read the same batches; none of them looks at the others' groups.
+        """
+        if wanted is None or self.everything or len(self.groups) < ROWS_GROUPS_MIN:
+            return range(len(self.groups))
+        if self._rows is None:
+            self._rows = _rows_by_filter(self.groups)
+        rows = self._rows
+        if len(wanted) <= len(rows):
+            found = [rows[filter_id] for filter_id in wanted if filter_id in rows]
+        else:
+            found = [numbers for filter_id, numbers in rows.items() if filter_id in wanted]
+        if not found:
+            return ()
+        return found[0] if len(found) == 1 else sorted({number for numbers in found for number in numbers})
 
     def __repr__(self) -> str:
         return f"Batch(shard {self.shard}, {self.base} to {self.end}, {len(self.groups)} groups)"
@@ -106,6 +128,28 @@ def joined_filters(groups: list[Group]) -> bytes:
             parts.append(filters)
             before = filters
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _rows_by_filter(groups: list[Group]) -> dict[int, list[int]]:
+    rows: dict[int, list[int]] = {}
+    known: dict[bytes, list[int]] = {}  # ids in one group's filters: most groups have the filters of another one
+    for number in range(len(groups)):
+        group = groups[number]
+        filters = group.filters
+        ids = known.get(filters)
+        if ids is None:
+            # Two filters may have the same id: their group is one row all the same.
+            ids = known[filters] = list({
+                int.from_bytes(filters[at : at + FILTER_ID_BYTES], "big")
+                for at in range(0, len(filters), FILTER_ID_BYTES)
+            })  # fmt: skip
+        for filter_id in ids:
+            numbers = rows.get(filter_id)
+            if numbers is None:
+                rows[filter_id] = [number]
+            else:
+                numbers.append(number)
+    return rows
 
 
 def _unique_ids(groups: list[Group]) -> tuple[int, ...]:
