@@ -13,6 +13,7 @@ import pytest
 
 from brookmq.store.streams import look
 from tests.harness.fixtures import ClientMaker, NodeMaker
+from tests.node.small_disk import SHORT_WAIT, served_without_a_store
 from tests.node.watching import WatchedStore, until
 from tests.store.log_servers import Servers, linked, running
 
@@ -38,15 +39,12 @@ def test_a_folder_that_cannot_be_used_at_the_start_is_told_and_passes(
     """A file in a folder's place stands for a disk that is not mounted: unlike permissions it stops root, too."""
     place = tmp_path / "disk"
     place.touch()
-    node = make_node(arguments=("--data-dir", str(place / "data")))
+    node = make_node(SHORT_WAIT, arguments=("--data-dir", str(place / "data")))
     with WatchedStore(node) as watched:
         assert f"the data folder {place / 'data'} cannot be used (Not a directory)" in watched.readiness()
         assert "cannot be used" in watched.alarms()["store_down"]
         assert watched.is_healthy()
-        subscriber = client(to=node)
-        subscriber.subscribe("t", qos=2)
-        subscriber.publish("t", b"1", qos=2)
-        assert subscriber.take().payload == b"1"
+        served_without_a_store(client(to=node))
         place.unlink()
         print(f"ready {watched.until_ready(BACK_SECONDS_MAX):.2f} s after the folder could be made")
         until(lambda: watched.alarms() == {}, "the alarm is over")
