@@ -9,6 +9,7 @@ cdef class Ticket:
     cdef public int shard
 
     cpdef settle(self, int reason)
+    cpdef count_down(self, int reason)
     cpdef done(self)
 
 cdef class Settlement(Ticket):
@@ -21,4 +22,4 @@ cdef class Acknowledgement(Ticket):
     cdef public Py_ssize_t size
     cdef public list followers
 
-    cpdef _note_open_ids(self)
+    cpdef _note_answer(self)

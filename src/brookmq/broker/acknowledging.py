@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from brookmq.mqtt import reasons
-from brookmq.store.session_state import NOT_JOURNALED, position_of
+from brookmq.store.session_state import position_of
 
 if TYPE_CHECKING:
     from brookmq.broker.session import Session
@@ -34,10 +34,13 @@ class Ticket:
 
     def stored(self) -> None:
         """As ``settle``, for those who can only say that all is well."""
-        self.settle(reasons.SUCCESS)
+        self.count_down(reasons.SUCCESS)
 
     def settle(self, reason: int) -> None:
         """One of those that had to keep the messages has done so, or could not (a reason from 0x80 on)."""
+        self.count_down(reason)
+
+    def count_down(self, reason: int) -> None:
         self.waits -= 1
         if reason >= 0x80:
             self.reason = reason
@@ -74,25 +77,33 @@ class Acknowledgement(Ticket):
         self.size = size  # bytes of the messages, for the bound of what one connection may have waiting
         self.followers: list[Acknowledgement] | None = None  # of repeats that came before the first was stored
 
+    def settle(self, reason: int) -> None:
+        group = self.group
+        if reason == 0 and group is not None and group.first >= 0 and self.head == PUBREC_HEAD and self.session.kept:
+            # the journal has it, and progress may be written before the rest is settled
+            self.session.opened(self.ids, position_of(self.shard, group.first))
+        self.count_down(reason)
+
     def done(self) -> None:
         if self.head == PUBREC_HEAD and self.session.kept:
-            self._note_open_ids()
+            self._note_answer()
         self.channel.settled()
         followers = self.followers
         if followers is not None:
             for follower in followers:
                 follower.settle(self.reason if self.reason >= 0x80 else 0)
 
-    def _note_open_ids(self) -> None:
-        """The ids of kept messages are open, and the session knows where they are. The ids of a message that could not
-        be kept are free again [MQTT-4.3.3-9], unless nobody knows: an append that has no answer yet may be stored, and
-        a client that was told nothing sends again."""
+    def _note_answer(self) -> None:
+        """The ids of a message that could not be kept are free again [MQTT-4.3.3-9], unless nobody knows: an append
+        that has no answer yet may be stored, and a client that was told nothing sends again."""
         session, ids, group = self.session, self.ids, self.group
-        if self.reason >= 0x80:
-            if session.version5 or group is None or group.first < 0:
-                if session.open_ids is not None:
-                    session.open_ids.release(ids)
-                session.stored_ids(ids)
-            return
-        position = NOT_JOURNALED if group is None else position_of(self.shard, group.first)
-        session.opened(ids, position)
+        if self.reason < 0x80:
+            session.stored_ids(ids)
+        elif session.version5 or group is None or group.first < 0:
+            if session.open_ids is not None:
+                session.open_ids.release(ids)
+            session.stored_ids(ids)
+            if session.keeper is not None and group is not None and group.first >= 0:
+                session.keeper.refused(session, ids, position_of(self.shard, group.first))
+        else:
+            session.opened(ids, position_of(self.shard, group.first))  # a start that does not find it there drops it

@@ -38,7 +38,6 @@ from brookmq.mqtt.codec import PINGRESP_BYTES, encode_ack, encode_connack, encod
 from brookmq.mqtt.kernel import Run, ack_ids, acks, frame
 from brookmq.mqtt.properties import Properties
 from brookmq.mqtt.topics import check_name
-from brookmq.store import session_ops
 
 CONNECTING = 0
 CONNECTED = 1
@@ -311,7 +310,7 @@ class Channel:
         """Nobody needs these messages kept, but that they were taken has to be known after a crash."""
         ticket = self.ticket(0x50, ids, 0)
         session.store_ids(ids, ticket)
-        self.broker.keeper.change(session, session_ops.opened(ids), ticket.stored)
+        self.broker.keeper.opened(session, ids, ticket.stored)
 
     # -- acknowledgements of what was published
 

@@ -101,12 +101,13 @@ class Keeper:
             session_image.inline_of(session),
             session.open_at,
             heads,
+            released_behind(session, heads),
         )
-        session.released = None
         self.change(session, op)
         self.write_replays(session)
 
     def ended(self, session: Session, done: Callable[[], None] | None = None) -> None:
+        session.kept = False  # its client id may have another session: nothing more is written for this one
         self.change(session, session_ops.ended(), done)
 
     def subscribed(self, session: Session, granted: list[tuple[str, Subscription]], done: Callable[[], None]) -> None:
@@ -157,6 +158,23 @@ class Keeper:
                 outlet.put(acks(0x62, ids))
 
         self.change(session, session_ops.received(ids), release)
+
+    def opened(self, session: Session, ids: bytes, done: Callable[[], None]) -> None:
+        """Inbound QoS 2 that no journal has: open from now on, since progress may be written before ``done``."""
+        open_at = session.open_at = session.open_at or {}
+        for i in range(0, len(ids), 2):
+            open_at[ids[i] << 8 | ids[i + 1]] = NOT_JOURNALED
+        self.change(session, session_ops.opened(ids), done)
+
+    def refused(self, session: Session, ids: bytes, position: int) -> None:
+        """The client was told that these were not taken, and the journal has them, or will: their ids are free."""
+        session.released = session.released or []
+        session.released.extend(range(position, position + len(ids) // 2))
+        pairs = [(ids[i] << 8 | ids[i + 1], position + i // 2) for i in range(0, len(ids), 2)]
+        for packet_id, _ in pairs:
+            if session.open_at is not None:
+                session.open_at.pop(packet_id, None)
+        self.change(session, session_ops.released(pairs))
 
     def released(self, session: Session, ids: bytes, answer: bytes) -> None:
         """PUBREL came: written down, then ``answer`` (PUBCOMP) goes out. [MQTT-4.3.3-11]"""
@@ -220,7 +238,6 @@ class Keeper:
         window = session_image.window_of(session)
         if faults.armed and faults.broken("cursor_too_early"):
             window = []
-        session.released = None
         return session_ops.dynamic(
             self.epoch if session.live else 0,
             session_image.cursors_of(session, heads),
@@ -228,6 +245,7 @@ class Keeper:
             session_image.inline_of(session),
             session.open_at,
             heads,
+            released_behind(session, heads),
         )
 
     def tick(self, now: float) -> None:
@@ -249,11 +267,13 @@ class Keeper:
         for _ in range(min(PROGRESS_SLICE, len(self._writing))):
             session = self._writing.pop()
             session.moved = False
-            if session.kept and session.channel is not None:
+            if session.kept:  # an away one too: what it had sent may have been stored since it left
                 self.write_progress(session)
         if self._writing:
             self.turn.call_soon(self._write_slice)
             return
+        if not self.complete:
+            return  # what is not loaded may have to be looked for in the journal, from the last watermark on
         for reader in self.group_readers.values():
             if reader.changed:
                 reader.write_down()
@@ -364,6 +384,13 @@ class Keeper:
         retain = group.retain and subscription is not None and subscription.retain_as_published
         identifiers = b"" if subscription is None else subscription.properties
         return Delivery(message, entry.state, retain, identifiers, via, entry.packet_id)
+
+
+def released_behind(session: Session, heads: list[int]) -> list[int]:
+    """Positions of released ids that are not stored yet: they stay written down until they are."""
+    behind = [each for each in session.released or () if each & OFFSET_MASK >= heads[each >> OFFSET_BITS]]
+    session.released = behind or None
+    return behind
 
 
 def is_strict(session: Session) -> bool:

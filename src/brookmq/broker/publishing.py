@@ -21,7 +21,6 @@ from brookmq.mqtt.packet_types import PUBACK, PUBLISH, PUBREC
 from brookmq.mqtt.primitives import Reader
 from brookmq.mqtt.properties import decode_properties, forwardable
 from brookmq.mqtt.topics import check_name
-from brookmq.store import session_ops
 
 if TYPE_CHECKING:
     from brookmq.broker.acknowledging import Acknowledgement
@@ -277,7 +276,7 @@ def _settle(channel: Channel, session: Session, ticket: Acknowledgement, reason:
     ticket.reason = reason
     if ticket.head == PUBREC << 4 and reason < 0x80 and session.kept and ticket.group is None:
         ticket.waits += 1  # nobody needs it kept, but that it was taken has to be known after a crash
-        channel.broker.keeper.change(session, session_ops.opened(ticket.ids), ticket.stored)
+        channel.broker.keeper.opened(session, ticket.ids, ticket.stored)
     elif ticket.head == PUBREC << 4 and reason >= 0x80 and session.open_ids is not None:
         session.open_ids.release(ticket.ids)  # refused: the packet id is free again [MQTT-4.3.3-9]
     ticket.settle(reason)
@@ -287,6 +286,12 @@ def _acknowledge_repeat(channel: Channel, session: Session, packet_id: int) -> N
     """The first may still be on its way to the store: then the answer is the same as to that one."""
     ids = packet_id.to_bytes(2, "big")
     first = None if session.storing is None else session.storing.get(packet_id)
+    if first is not None and first.waits == 0:  # given up while it was under way, and its client was told nothing
+        if first.group is None or channel.journaling.heads()[first.shard] <= first.group.first:
+            channel.end(reasons.QUOTA_EXCEEDED)
+            return
+        session.stored_ids(ids)
+        first = None
     if first is None:
         channel.acknowledge(PUBREC << 4, ids, reasons.SUCCESS)
         return

@@ -60,14 +60,15 @@ class Restoring:
     # -- the start
 
     def watermark(self, meta_state: tuple[bytes, list[bytes]]) -> list[int]:
-        """From where the journal has to be looked through; empty: from nowhere, there was no epoch before."""
+        """From where the journal has to be looked through; empty: from nowhere, there was no epoch before. An epoch
+        that died before its first watermark may not have written down what it found: then it is the one before."""
         body, ops = meta_state
         meta = decode_meta(body) if body else None
         for op in ops:
             meta = fold_meta(meta, op)
         self.meta = meta or MetaState({})
-        epoch = self.meta.epochs.get(self.meta.current())
-        return [] if epoch is None else list(epoch.watermark)
+        marks = [self.meta.epochs[number].watermark for number in sorted(self.meta.epochs, reverse=True)]
+        return next((list(mark) for mark in marks if mark), [])
 
     def look_through(self, shard: int, groups: Iterable[Group]) -> None:
         """Groups of the journal from the watermark on: open QoS 2 ids and wills."""
@@ -92,6 +93,9 @@ class Restoring:
         self.heads = self.keeper.journaling.heads()
         table.change(META_KEY, op)
         self.keeper.on_watermark = self._watermark_written
+        if number == 1:
+            self.keeper.now = now
+            self.keeper.write_watermark(self.heads)  # every later start finds one to look from
 
     def _watermark_written(self, op: bytes) -> None:
         self.meta = fold_meta(self.meta, op)
@@ -130,7 +134,6 @@ class Restoring:
         self._settle_epoch(state)
         session_image.restore(state, session)
         session.keeper = self.keeper
-        self._restore_open_ids(session, state)
         sessions.by_client_id[state.client_id] = session
         for filter, record in state.subscriptions.items():
             self.subscriptions.restore(session, filter, record)
@@ -142,9 +145,12 @@ class Restoring:
         origin = origin_of(session.client_id, session.connect_number)
         if origin in self.origins:
             session.will = None  # it went out, the node died before it could write that down
+            self.keeper.change(session, session_ops.will_dropped())
         elif session.will is not None:
             self.origins.add(origin)
         sessions.resume_timers(session, self.now)
+        if self._restore_open_ids(session, state):
+            self.keeper.write_progress(session)  # the next watermark is behind where they were found
 
     def _settle_epoch(self, state: SessionState) -> None:
         """What was so when the node died: how far it was, since when it is away, whether its will is due."""
@@ -162,8 +168,16 @@ class Restoring:
                 state.will_due = state.disconnected_at + state.will.delay
             state.connected = 0
 
-    def _restore_open_ids(self, session: Session, state: SessionState) -> None:
-        """Ids that only the journal knows to be open."""
+    def _restore_open_ids(self, session: Session, state: SessionState) -> bool:
+        """Ids that only the journal knows to be open, and without those of messages that it does not have after all;
+        whether there are any of both."""
+        open_at = session.open_at or {}
+        gone = [each for each, position in open_at.items() if not self._is_stored(position)]
+        for packet_id in gone:
+            del open_at[packet_id]
+            if session.open_ids is not None:
+                session.open_ids.release(packet_id.to_bytes(2, "big"))
+        found = bool(gone)
         for packet_id, position in self.open_ids.get(state.client_id, ()):
             shard, offset = position >> OFFSET_BITS, position & ((1 << OFFSET_BITS) - 1)
             if position in state.released or (state.seen and offset < state.seen[shard]):
@@ -175,6 +189,11 @@ class Restoring:
             if not session.open_ids.is_open(packet_id):
                 session.open_ids.open(packet_id.to_bytes(2, "big"))
             session.open_at[packet_id] = position
+            found = True
+        return found
+
+    def _is_stored(self, position: int) -> bool:
+        return position < 0 or position & ((1 << OFFSET_BITS) - 1) < self.heads[position >> OFFSET_BITS]
 
     def _restore_via(self, session: Session, state: SessionState) -> None:
         replays = {each.key: each for each in session.sharing or () if isinstance(each, JournalReplay)}

@@ -556,14 +556,12 @@ class Session:
     # -- inbound QoS 2 of a kept session
 
     def opened(self, ids: bytes, position: int) -> None:
-        """The messages of these ids are stored: from ``position`` on in the journal, or the ids in the session log."""
+        """The messages of these ids are stored, from ``position`` on in the journal."""
         if self.open_at is None:
             self.open_at = {}
-        step = 0 if position < 0 else 1
         for i in range(0, len(ids), 2):
             self.open_at[ids[i] << 8 | ids[i + 1]] = position
-            position += step
-        self.stored_ids(ids)
+            position += 1
         if self.keeper is not None and not self.moved:
             self.keeper.note_moved(self)
 

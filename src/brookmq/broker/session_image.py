@@ -29,6 +29,7 @@ def state_of(session: Session, epoch: int, heads: list[int]) -> SessionState:
     state.inline = inline_of(session)
     state.open_ids = dict(session.open_at or ())
     state.seen = tuple(heads)
+    state.released = set(session.released or ())
     return state
 
 
