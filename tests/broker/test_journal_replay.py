@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import pytest
 
-from brookmq.access.points import Access, Allow, ClientInfo, Deny
+from brookmq.access.points import DROP, Access, Allow, ClientInfo, Deny
+from brookmq.base.message import Message
+from brookmq.broker.delivering import DeliverHooks
 from brookmq.broker.rewrite import RewriteRule
 from brookmq.broker.settings import Settings
 from tests.broker.memory import MemoryNode, MemoryStream
@@ -449,6 +453,40 @@ def test_an_outlet_that_takes_no_more_stops_it(qos: int) -> None:
     assert sorted(numbers(packets)) == [*range(200)]
     assert node.counters.dropped_output_full == 0
     node.close()
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+@pytest.mark.parametrize("sync", [True, False])
+@pytest.mark.parametrize("props", [[], EXPIRY])
+def test_plugins_that_look_at_each_message(
+    node: MemoryNode, sync: bool, qos: int, props: list[tuple[Property, int]]
+) -> None:
+    """However long they take, history is not dropped for them; what they throw away leaves room for the rest."""
+
+    def judge(_: ClientInfo, message: Message) -> Any:
+        return DROP if int(message.payload) % 3 else message
+
+    async def judge_later(client: ClientInfo, message: Message) -> Any:
+        await asyncio.sleep(0)
+        return judge(client, message)
+
+    def run(awaitable: Any, done: Callable[[Any], None]) -> None:
+        node.soon.append(lambda: done(node.loop.run_until_complete(awaitable)))
+
+    publisher = node.client(5)
+    for start in range(0, 2500, 250):
+        publisher.send(
+            *[wire.publish("t/0", b"%d" % (start + number), qos=2, packet_id=number + 1) for number in range(250)],
+            *[wire.acknowledge(Kind.PUBREL, number + 1) for number in range(250)],
+        )
+    node.hooks.register("deliver", judge if sync else judge_later, "test", sync=sync)
+    deliver = DeliverHooks(node.hooks, run, node.counters)
+    node.broker.intercept = deliver
+    node.broker.keeper.replays.plugins_busy = deliver.busy
+    client = node.client(5, props=[*props, (Property.RECEIVE_MAXIMUM, 50)])
+    client.subscribe(ALL, qos=qos)
+    assert numbers(waiting(client)) == [*range(0, 2500, 3)]
+    assert node.counters.dropped_queue_full == 0
 
 
 def test_many_at_once_take_turns(node: MemoryNode) -> None:

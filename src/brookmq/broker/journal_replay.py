@@ -302,7 +302,9 @@ class JournalReplay(Subscription):
 
 
 def place_properties(partition: int, offset: int, published_at: float) -> bytes:
-    """Where a message stands in the journal, and since when, as user properties."""
+    """Where a message stands in the journal, and since when, as user properties. The time is cut, not rounded: a replay
+    from there on begins with this message."""
+    seconds, milliseconds = divmod(int(published_at * 1000), 1000)
     return b"".join(
         (
             _PARTITION,
@@ -310,7 +312,7 @@ def place_properties(partition: int, offset: int, published_at: float) -> bytes:
             _OFFSET,
             _text(b"%d" % offset),
             _PUBLISHED_AT,
-            _text(b"%.3f" % published_at),
+            _text(b"%d.%03d" % (seconds, milliseconds)),
         )
     )
 
