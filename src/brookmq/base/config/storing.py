@@ -67,7 +67,9 @@ class Journal(Section):
     """``[journal]``: messages that are kept."""
 
     capture: list[TopicFilter] = setting(
-        [], "Topic filters whose messages (QoS 1 and 2) are kept for replay, whoever subscribes.", max_length=1000
+        [],
+        "Topic filters whose messages are kept for replay, whoever subscribes; QoS 0 at best effort.",
+        max_length=1000,
     )
     shards: int = setting(
         4, "Parts of the journal, by topic; they are chosen once, when a data folder is new.", ge=1, le=12
