@@ -317,3 +317,19 @@ def test_a_connect_waits_for_the_store(node: MemoryNode) -> None:
     node.sessions_table.release()
     node.settle()
     reader(node, new=False)
+
+
+def test_a_group_is_never_written_before_its_members(node: MemoryNode) -> None:
+    """A strict member makes the group write its cursor at once; a lazy one has not written what it got by then."""
+    reader(node, qos=1, name="lazy", filter="$share/g/t/#")
+    reader(node, qos=2, name="strict", filter="$share/g/t/#")
+    publisher = writer(node)
+    for number in range(4):
+        publisher.publish("t/a", b"%d" % number, qos=2)
+    node = MemoryNode(after=node)
+    clients = [reader(node, name=name, new=False) for name in ("lazy", "strict")]
+    got = []
+    for client in clients:
+        client.sync()
+        got.extend(int(client.take().payload) for _ in range(len(client._early)))
+    assert sorted(got) == [0, 1, 2, 3]

@@ -221,6 +221,10 @@ class GroupReader:
     def write_down(self) -> None:
         table: Table | None = self.keeper.table
         if table is not None and self.ready:
+            for member in self.group.members:  # what they have of it and is not written yet comes first
+                if member.session.kept and member.session.moved:
+                    member.session.moved = False
+                    self.keeper.write_progress(member.session)
             self.changed = False
             table.change(self.key, meta_record.group(self.state()))
 
