@@ -262,6 +262,9 @@ class Restoring:
                 yield SESSION_KEY + client_id.encode(), encode_state(state)
         for key, state in self.wills.standing(part):
             yield key, encode_state(state)
-        for key, reader in [*self.keeper.group_readers.items()]:
+        for key, group in [*self.groups.items()]:  # found, and its reader has not begun: it knows nothing yet
             if part_of(key) == part:
+                yield key, encode_group(group)
+        for key, reader in [*self.keeper.group_readers.items()]:
+            if reader.ready and part_of(key) == part:
                 yield key, encode_group(reader.state())
