@@ -46,6 +46,7 @@ def client(client_id: str, *, connected: bool = True, username: str | None = Non
         disconnected_at=None if connected else STARTED_AT + timedelta(minutes=2),
         subscriptions=1,
         queued=0,
+        behind=0,
         in_flight=2,
         queued_bytes=0,
         messages_received=10,

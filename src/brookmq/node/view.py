@@ -136,14 +136,21 @@ class View:
 
     def _client_info(self, client_id: str) -> ClientInfo | None:
         session = self._broker.sessions.by_client_id.get(client_id)
-        return None if session is None else _client_info(session)
+        return None if session is None else self._info_of(session)
+
+    def _info_of(self, session: Session) -> ClientInfo:
+        behind = 0
+        if session.cursors is not None:
+            ends = self._broker.journaling.heads()
+            behind = sum(max(0, end - cursor) for end, cursor in zip(ends, session.cursors, strict=False))
+        return _client_info(session, behind)
 
     def recent_clients(self, limit: int) -> Sequence[ClientInfo]:
         found: list[ClientInfo] = []
         for connection in islice(reversed(self._node.hub.connections), 10 * limit):
             channel = connection.channel
             if channel is not None and channel.session is not None and len(found) < limit:
-                found.append(_client_info(channel.session))
+                found.append(self._info_of(channel.session))
         return found
 
     async def clients(
@@ -164,7 +171,7 @@ class View:
             return None
         channel = session.channel
         return ClientDetail(
-            **asdict(_client_info(session)),
+            **asdict(self._info_of(session)),
             queued_bytes=session.queue_bytes,
             messages_received=session.received_count,
             messages_sent=session.sent_count,
@@ -335,7 +342,7 @@ def _settle(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def _client_info(session: Session) -> ClientInfo:
+def _client_info(session: Session, behind: int) -> ClientInfo:
     connected = session.channel is not None
     last = session.last_client
     return ClientInfo(
@@ -352,6 +359,7 @@ def _client_info(session: Session) -> ClientInfo:
         disconnected_at=None if connected or not session.disconnected_at else _moment(session.disconnected_at),
         subscriptions=len(session.subscriptions),
         queued=len(session.queue or ()),
+        behind=behind,
         in_flight=0 if session.window is None else session.window.count,
     )
 

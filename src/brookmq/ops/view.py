@@ -87,7 +87,8 @@ class ClientInfo:
     connected_at: datetime | None
     disconnected_at: datetime | None
     subscriptions: int
-    queued: int
+    queued: int  # in memory, of a client whose session ends with its connection
+    behind: int  # messages in the journal that a kept session has not looked at yet; not all of them are for it
     in_flight: int
 
 

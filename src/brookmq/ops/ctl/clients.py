@@ -17,6 +17,7 @@ COLUMNS: tuple[Column, ...] = (
     ("mqtt", lambda row: VERSIONS.get(row["protocol_version"], row["protocol_version"])),
     ("filters", lambda row: row["subscriptions"]),
     ("queued", lambda row: row["queued"]),
+    ("behind", lambda row: row["behind"]),
 )
 
 
@@ -80,6 +81,7 @@ def show_client(node: Node, as_json: bool, client_id: str) -> None:
             "disconnected at": moment(detail["disconnected_at"]),
             "in flight": detail["in_flight"],
             "queued": f"{detail['queued']} ({size(detail['queued_bytes'])})",
+            "behind": f"{detail['behind']} messages of the journal to look at",
             "received": f"{detail['messages_received']} messages, {size(detail['bytes_received'])}",
             "sent": f"{detail['messages_sent']} messages, {size(detail['bytes_sent'])}",
             "dropped": f"{detail['messages_dropped']} messages",
