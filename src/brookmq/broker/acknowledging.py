@@ -85,7 +85,7 @@ class Acknowledgement(Ticket):
         self.count_down(reason)
 
     def done(self) -> None:
-        if self.head == PUBREC_HEAD and self.session.kept:
+        if self.head == PUBREC_HEAD:
             self._note_answer()
         self.channel.settled()
         followers = self.followers
@@ -105,5 +105,5 @@ class Acknowledgement(Ticket):
             session.stored_ids(ids)
             if session.keeper is not None and group is not None and group.first >= 0:
                 session.keeper.refused(session, ids, position_of(self.shard, group.first))
-        else:
+        elif session.kept:
             session.opened(ids, position_of(self.shard, group.first))  # a start that does not find it there drops it

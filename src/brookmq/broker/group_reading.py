@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from brookmq.broker.inflight import PUBACK_DUE
 from brookmq.broker.reading import AT_HEAD, FULL, LOADING, group_at, read_batch
 from brookmq.broker.session import Publication
 from brookmq.broker.shared import SharedGroup
@@ -46,11 +47,17 @@ class GroupReader:
         self.busy = False
         self.strict_sent = False
         self.changed = False  # since it was written down
+        self.written: GroupState | None = None
 
     def begin(self, state: GroupState | None, epoch_watermark: tuple[int, ...], heads: list[int]) -> None:
         """All members are known: where the group is after a start."""
         self.ready = True
-        if state is not None:
+        self.written = state
+        if state is None:  # its first member came while the node was loading, and died with it
+            for member in self.group.members:
+                if member.since is not None and self.cursors is not None:
+                    self.cursors = [min(pair) for pair in zip(self.cursors, member.since, strict=True)]
+        else:
             cursors = (list(state.cursors) + [0] * len(heads))[: len(heads)]
             if state.live and epoch_watermark:
                 cursors = [max(pair) for pair in zip(cursors, epoch_watermark, strict=True)]
@@ -131,6 +138,10 @@ class GroupReader:
         """What members left unfinished, first; True when all of it is handed out."""
         while self.returned:
             position = self.returned[0]
+            if position in self.with_members:  # it was handed out again, and the node died before that was written
+                self.with_members.discard(position)
+                self.returned.popleft()
+                continue
             shard, offset = position >> OFFSET_BITS, position & OFFSET_MASK
             found = self.keeper.journal.look(shard, offset, None)
             if found is None:
@@ -214,11 +225,13 @@ class GroupReader:
             if not session.kept and session.via and session.window is not None:
                 via = session.via
                 entries = session.window.in_flight()
-                unfinished.extend(each.position for each in entries if via.get(each.packet_id) is self.group)
+                ours = [each for each in entries if via.get(each.packet_id) is self.group]
+                unfinished.extend(each.position for each in ours if each.state == PUBACK_DUE)  # [MQTT-4.8.2-4]
         live = self.keeper.epoch if self.live else 0
         return GroupState(live, tuple(heads if self.cursors is None else self.cursors), tuple(unfinished))
 
     def write_down(self) -> None:
+        """Behind what its members have: their windows must have what its cursors have passed."""
         table: Table | None = self.keeper.table
         if table is not None and self.ready:
             for member in self.group.members:  # what they have of it and is not written yet comes first
@@ -226,7 +239,8 @@ class GroupReader:
                     member.session.moved = False
                     self.keeper.write_progress(member.session)
             self.changed = False
-            table.change(self.key, meta_record.group(self.state()))
+            self.written = self.state()
+            table.change(self.key, meta_record.group(self.written))
 
     def _write_down_if_strict(self) -> None:
         """Behind the records of the members: after a crash in between, the members' windows tell."""

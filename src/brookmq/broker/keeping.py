@@ -62,6 +62,8 @@ class Keeper:
         self.complete = False  # all that the store has is loaded
         self.group_readers: dict[bytes, Any] = {}
         self.replays = JournalReplays(self)
+        self.floors: dict[bytes, list[int]] = {}  # what a start has to look for in the journal begins there
+        self._relaxing: set[Session] = set()  # strict ones that are about to be so no more
         self._progress_at = 0.0
         self._watermark_at = 0.0
         self._writing: list[Session] = []  # the rest of those whose progress is being written
@@ -115,14 +117,25 @@ class Keeper:
         strict = is_strict(session)
         if strict and not session.strict:
             self.write_progress(session)  # from here on each step is written down, so the place to begin is, too
-        session.strict = strict
+            session.strict = True
         records = [session_image.subscription_record(filter, each) for filter, each in granted]
-        self.change(session, session_ops.subscribed(records), done)
+        self.change(session, session_ops.subscribed(records), lambda: self._subscriptions_stored(session, done))
 
     def unsubscribed(self, session: Session, filters: list[str], done: Callable[[], None]) -> None:
         session.wanted = session.matching = None
-        session.strict = is_strict(session)
-        self.change(session, session_ops.unsubscribed(filters), done)
+        self.change(session, session_ops.unsubscribed(filters), lambda: self._subscriptions_stored(session, done))
+
+    def _subscriptions_stored(self, session: Session, done: Callable[[], None]) -> None:
+        """A session is strict until the store has it as one that is not, since what it gets in between must be written;
+        and until all that waits to be written is out, since nothing may overtake it."""
+        self._relaxing.add(session)
+        self._relax(session)
+        done()
+
+    def _relax(self, session: Session) -> None:
+        if session.sending == 0:
+            self._relaxing.discard(session)
+            session.strict = is_strict(session)
 
     def sent(self, session: Session, ids: bytes, qos: int, position: int, packets: bytes) -> None:
         """A strict session: written down, then sent."""
@@ -137,6 +150,7 @@ class Keeper:
                 op = session_ops.sent_run(session_ops.NO_SHARD, 0, qos, ids, position, session_image.via_key(group))
             else:
                 op = session_ops.sent_run(shard, cursor, qos, ids, position)
+        session.sending += 1
         self.change(session, op, lambda: self._send(session, outlet, packets))
         if position < 0:
             self.write_replays(session)
@@ -144,8 +158,11 @@ class Keeper:
     def _send(self, session: Session, outlet: Outlet | None, packets: bytes) -> None:
         if faults.armed:
             faults.hit("session.sent")
+        session.sending -= 1
         if outlet is not None and session.outlet is outlet:
             outlet.put(packets)
+        if session in self._relaxing:
+            self._relax(session)
 
     def received(self, session: Session, ids: bytes) -> None:
         """PUBREC came: written down, then PUBREL. [MQTT-4.3.3-4]"""
@@ -282,6 +299,8 @@ class Keeper:
     def write_watermark(self, heads: list[int]) -> None:
         assert self.table is not None
         self._watermark_at = self.now
+        for floor in self.floors.values():
+            heads = [min(pair) for pair in zip(heads, floor, strict=True)]
         op = meta_record.watermark(self.epoch, self.now, heads)
         self.table.change(META_KEY, op)
         self.on_watermark(op)

@@ -112,6 +112,7 @@ def _subscribe(channel: Channel, packet: packets.Subscribe, denials: list[Deny |
     def refuse() -> None:
         for filter, _ in kept:
             channel.broker.subscriptions.remove(session, filter)
+        channel.broker.keeper.unsubscribed(session, [filter for filter, _ in kept], lambda: None)
         refused = [code if code >= 0x80 else reasons.IMPLEMENTATION_SPECIFIC_ERROR for code in codes]
         channel.outlet.put(encode_suback(packet.packet_id, refused, None, channel.version))
 

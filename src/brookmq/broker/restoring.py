@@ -262,9 +262,8 @@ class Restoring:
                 yield SESSION_KEY + client_id.encode(), encode_state(state)
         for key, state in self.wills.standing(part):
             yield key, encode_state(state)
-        for key, group in [*self.groups.items()]:  # found, and its reader has not begun: it knows nothing yet
-            if part_of(key) == part:
+        # not as they are: a cursor must not be ahead of what the members' own records have
+        written = {key: reader.written for key, reader in self.keeper.group_readers.items()}
+        for key, group in {**written, **self.groups}.items():
+            if group is not None and part_of(key) == part:
                 yield key, encode_group(group)
-        for key, reader in [*self.keeper.group_readers.items()]:
-            if reader.ready and part_of(key) == part:
-                yield key, encode_group(reader.state())

@@ -21,6 +21,7 @@ cdef class Delivery:
     cdef public object group
     cdef public int packet_id
     cdef public bint dup
+    cdef public bint again
 
 cdef class Publication:
     cdef public Run run
@@ -72,6 +73,7 @@ cdef class Session:
     cdef public object keeper
     cdef public bint live
     cdef public bint strict
+    cdef public int sending
     cdef public bint moved
     cdef public bint loading
     cdef public list cursors

@@ -58,7 +58,7 @@ class SessionLimits:
 class Delivery:
     """One message for one session, as it waits in the queue, is held until it is acknowledged, or is judged."""
 
-    __slots__ = ("dup", "group", "identifiers", "message", "packet_id", "qos", "retain")
+    __slots__ = ("again", "dup", "group", "identifiers", "message", "packet_id", "qos", "retain")
 
     def __init__(
         self, message: Message, qos: int, retain: bool, identifiers: bytes, group: object, packet_id: int = 0
@@ -69,7 +69,8 @@ class Delivery:
         self.identifiers = identifiers
         self.group = group  # the shared group it came through: another member may get it when this one leaves
         self.packet_id = packet_id  # its place in the window, when it has one already
-        self.dup = False
+        self.dup = False  # the client may have it
+        self.again = False  # its place in the window is written down
 
 
 class Publication:
@@ -142,6 +143,7 @@ class Session:
         self.keeper: Keeper | None = None  # of a kept session: what writes it down and reads the journal for it
         self.live = True
         self.strict = False
+        self.sending = 0  # writes of a strict one that are under way: what they are about goes out behind them
         self.moved = False  # its progress is not written down yet
         self.loading = False  # what it reads next is on its way from the store
         self.cursors: list[int] | None = None
@@ -270,7 +272,7 @@ class Session:
         packet = self._encode(delivery, now)
         if packet is None:
             self.finish_taken(ids, delivery.qos)
-        elif self.strict and self.keeper is not None and not delivery.dup:
+        elif self.strict and self.keeper is not None and not delivery.again:
             position = NOWHERE if window.positions is None else window.positions[packet_id - 1]
             self.keeper.sent(self, ids, delivery.qos, position, packet)
         else:
@@ -536,7 +538,7 @@ class Session:
                     self.finish_taken(ids, entry.state)
                     continue
                 waiting.popleft()
-                delivery.dup = True
+                delivery.dup = delivery.again = True
                 self.counters.messages_resent += 1
                 if self.intercept is not None and entry.position >= 0:
                     self.intercept(self, delivery, now)

@@ -10,7 +10,7 @@ receivers of its topics: its filters are counted there, and it reads the journal
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from brookmq.access.hooks import Hooks
 from brookmq.access.points import ClientEvent, ClientInfo
@@ -157,6 +157,7 @@ class Sessions:
             self.wills.publish(session, now)
         left, positions = session.take_shared()
         self.subscriptions.remove_all(session)
+        self._give_back(positions)
         if session.kept:
             self.keeper.ended(session)
         session.queue = None
@@ -167,12 +168,18 @@ class Sessions:
         self.counters.sessions_ended += 1
         if left:
             self.dispatcher.hand_over(left, now)
-        for group, position in positions:
-            if group.reader is not None:
-                group.reader.give_back(position)
         if self.hooks.session_ended:
             client = ClientInfo(session.client_id, session.username, "", session.version, "")
             self.hooks.tell("session_ended", ClientEvent(client, now, reason))
+
+    def _give_back(self, positions: list[tuple[Any, int]]) -> None:
+        """To the groups that they came from, which write it down before the session is gone."""
+        readers = {group.reader for group, _ in positions if group.reader is not None}
+        for group, position in positions:
+            if group.reader is not None:
+                group.reader.give_back(position)
+        for reader in readers:
+            reader.write_down()
 
     def timer(self, timer: Timer, now: float) -> None:
         if timer.kind == "will":

@@ -74,13 +74,22 @@ class Wills:
         self, client_id: str, connect_number: int, will: Will, settled: Callable[[], None], now: float
     ) -> None:
         self.counters.wills_published += 1
+        origin = origin_of(client_id, connect_number)
+        if self.keeper.table is not None:
+            self.keeper.floors[origin] = self.keeper.journaling.heads()
+
+        def over() -> None:
+            """The journal may have it long before all is settled: until then a start has to find it there."""
+            self.keeper.floors.pop(origin, None)
+            settled()
+
         if faults.armed:
             faults.hit("will.taken")
         try:
-            self.publish_message(will.due_message(now), origin_of(client_id, connect_number), settled, now)
+            self.publish_message(will.due_message(now), origin, over, now)
         except PeerError as error:  # its topic was checked at CONNECT, a limit may be reached only now
             log.info("will of %s not published: %s", client_id, error)
-            settled()
+            over()
 
     def stands(self, key: bytes) -> bool:
         return key in self._standing.get(part_of(key), ())
