@@ -98,7 +98,7 @@ class Keeper:
             will_due,
             session.expiry,
             0,
-            session.cursors or heads,
+            self._cursors(session, heads),
             session_image.window_of(session),
             session_image.inline_of(session),
             session.open_at,
@@ -252,18 +252,20 @@ class Keeper:
 
     def _progress(self, session: Session) -> bytes:
         heads = self.journaling.heads()
-        window = session_image.window_of(session)
-        if faults.armed and faults.broken("cursor_too_early"):
-            window = []
         return session_ops.dynamic(
             self.epoch if session.live else 0,
-            session_image.cursors_of(session, heads),
-            window,
+            self._cursors(session, heads),
+            session_image.window_of(session),
             session_image.inline_of(session),
             session.open_at,
             heads,
             released_behind(session, heads),
         )
+
+    def _cursors(self, session: Session, heads: list[int]) -> list[int]:
+        if faults.armed and faults.broken("cursor_too_early"):
+            return heads  # it has not read that far
+        return session_image.cursors_of(session, heads)
 
     def tick(self, now: float) -> None:
         self.now = now
