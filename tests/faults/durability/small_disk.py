@@ -8,7 +8,7 @@ about the messages.
 from __future__ import annotations
 
 import asyncio
-import os
+import contextlib
 import sys
 import time
 from pathlib import Path
@@ -23,12 +23,14 @@ from tests.faults.durability.stage import Stage, staged
 CONFIG = '[store]\nwait = "2s"\n'
 REFUSED_MIN = 5
 FULL_SECONDS_MAX = 60.0
+PIECE_BYTES = 4_096
 
 
 def fill(filler: Path) -> None:
-    """Take all the room that is left."""
-    found = os.statvfs(filler.parent)
-    filler.write_bytes(bytes(found.f_bavail * found.f_frsize))
+    """Take all the room that is left, against others who write."""
+    with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:  # the end is ENOSPC
+        while True:
+            file.write(bytes(PIECE_BYTES))
 
 
 def refused(stage: Stage) -> int:

@@ -192,8 +192,8 @@ def _reception(story: Story, session: Session, at: int, event: Received | Answer
 def _duty_of_will(story: Story, mine: Connection) -> Duty:
     """Required after a connection that was accepted and broke.
 
-    A transient session's CONNACK does not wait for the store: its will is sure only after a while, here after another
-    whole connection of the client to the same process of the node.
+    Nothing of a transient session waits for the store: its will is sure only after a while, here after another whole
+    connection of the client to the same process of the node, and that it took leave may be forgotten if the node dies.
 
     Not to be sent after a DISCONNECT; but only if the same process of the node was there for the client's next
     connection is it sure that the DISCONNECT was taken before the node died.
@@ -206,7 +206,8 @@ def _duty_of_will(story: Story, mine: Connection) -> Duty:
         if other.client == mine.client and other.begun_at > mine.begun_at and other.life == mine.life and other.accepted
     ]
     if mine.orderly:
-        return Duty.FORBIDDEN if followers else Duty.ALLOWED
+        last = all(other.life <= mine.life for other in story.connections.values())
+        return Duty.FORBIDDEN if followers and (mine.kept or last) else Duty.ALLOWED
     return Duty.REQUIRED if mine.kept or any(other.over for other in followers[:-1]) else Duty.ALLOWED
 
 

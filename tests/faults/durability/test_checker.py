@@ -302,6 +302,13 @@ def test_the_will_of_a_transient_session_is_sure_after_a_while() -> None:
     assert rules([*lived(3, 1), *take2("s", 11, WILL)]) == []
 
 
+def test_that_a_transient_session_took_leave_may_be_forgotten_if_the_node_dies() -> None:
+    events: list[Event] = [*READY2, Connecting("w", 41, 1, clean=True, kept=False, will=WILL)]
+    events += [Connected("w", 41, present=False), Closed("w", 41, orderly=True), *connect("w", 42, clean=True)]
+    assert rules([*events, *take2("s", 11, WILL)]) == ["FORBIDDEN"]
+    assert rules([*events, *connect("other", 51, 2), *take2("s", 11, WILL)]) == []
+
+
 def test_no_will_after_a_disconnect_that_was_surely_taken() -> None:
     events = with_will(orderly=True, next_life=1)
     assert rules(events) == []
