@@ -63,9 +63,9 @@ def test_clients_list_for_a_pipe(run: Run, memory_node: MemoryNode) -> None:
     memory_node.add_client("a", username="alice")
     memory_node.add_client("b", connected=False)
     lines = [line.split("\t") for line in run("clients", "list").stdout.splitlines()]
-    assert lines[0] == ["client id", "connected", "address", "user", "mqtt", "filters", "queued"]
-    assert [lines[1][0], *lines[1][2:]] == ["a", "127.0.0.1:50123", "alice", "5.0", "1", "0"]
-    assert lines[2] == ["b", "no", "-", "-", "5.0", "1", "0"]
+    assert lines[0] == ["client id", "connected", "address", "user", "mqtt", "filters", "queued", "behind"]
+    assert [lines[1][0], *lines[1][2:]] == ["a", "127.0.0.1:50123", "alice", "5.0", "1", "0", "0"]
+    assert lines[2] == ["b", "no", "-", "-", "5.0", "1", "0", "0"]
     assert len(run("clients", "list", "--away").stdout.splitlines()) == 2
     assert len(run("clients", "list", "--search", "alice").stdout.splitlines()) == 2
 
