@@ -82,7 +82,9 @@ class GroupReader:
             self.cursors = self.journaling.heads()
             self.cursors[shard] = group.first + taken
             self.live = False
-        self._write_down_if_strict()
+        if self.strict_sent:
+            # not now: the rest of the batch is not handed out, and the ends of the shards are behind it
+            self.keeper.turn.call_soon(self._write_down_if_strict)
 
     # -- behind
 
@@ -158,6 +160,7 @@ class GroupReader:
         return True
 
     def give_back(self, position: int) -> None:
+        self.with_members.discard(position)
         self.returned.append(position)
         self.changed = True
         if not self.loading:
@@ -233,7 +236,7 @@ class GroupReader:
     def write_down(self) -> None:
         """Behind what its members have: their windows must have what its cursors have passed."""
         table: Table | None = self.keeper.table
-        if table is not None and self.ready:
+        if table is not None and self.ready and self.keeper.group_readers.get(self.key) is self:
             for member in self.group.members:  # what they have of it and is not written yet comes first
                 if member.session.kept and member.session.moved:
                     member.session.moved = False

@@ -32,7 +32,7 @@ from brookmq.mqtt.kernel import acks
 from brookmq.store import meta_record, session_ops
 from brookmq.store.journal.batch import Batch
 from brookmq.store.journal.group import Group
-from brookmq.store.session_state import META_KEY, NOT_JOURNALED, OFFSET_BITS, session_key
+from brookmq.store.session_state import META_KEY, NOT_JOURNALED, OFFSET_BITS, group_key, session_key
 from brookmq.store.table.interface import Table
 
 PROGRESS_SECONDS = 1.0
@@ -218,12 +218,19 @@ class Keeper:
     # -- shared groups
 
     def group_needs_reader(self, group: SharedGroup) -> None:
-        """A group has its first kept member, or has lost its last."""
+        """A group has its first kept member, or has lost its last; while sessions are loading nobody knows whether it
+        was the last, and another may come for what it has left."""
         if group.kept_count and group.reader is None:
+            reader = self.group_readers.get(group_key(group.name, group.filter.encode()))
+            if reader is not None:
+                reader.group, group.reader = group, reader
+                return
             group.reader = GroupReader(group, self)
             self.group_readers[group.reader.key] = group.reader
             group.reader.write_down()
-        elif not group.kept_count and group.reader is not None and (group.reader.drained() or not group.members):
+        elif group.kept_count or group.reader is None or not self.complete:
+            return
+        elif group.reader.drained() or not group.members:
             group.reader.ended()
             del self.group_readers[group.reader.key]
             group.reader = None

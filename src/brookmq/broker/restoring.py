@@ -237,10 +237,11 @@ class Restoring:
 
     def complete(self) -> None:
         """All parts are there: shared groups know all their members."""
-        for key, reader in self.keeper.group_readers.items():
+        for key, reader in [*self.keeper.group_readers.items()]:
             state = self.groups.get(key)
             epoch = None if state is None else self.meta.epochs.get(state.live)
             reader.begin(state, () if epoch is None else epoch.watermark, self.heads)
+            self.keeper.group_needs_reader(reader.group)  # all its kept members may have left meanwhile
         self.groups.clear()
         self.open_ids.clear()
         self.origins.clear()
