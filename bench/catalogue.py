@@ -187,6 +187,7 @@ KEPT_SCENARIOS: Final = (
         "10,000 sessions come back at once, 10 messages for each",
         durable.wave,
         Target("wave_s", "seconds until all have all", form=".2f"),
+        Target("wave_tried_again", "connects reset and tried again"),
         Target("quiet_p99_ms", "p99 of others before, ms", form=".2f"),
         Target("wave_p99_ms", "p99 of others meanwhile, ms", form=".2f"),
         Target("wave_p99_of_allowed", "as part of three times that or 20 ms", 1.0, form=".2f"),

@@ -119,6 +119,7 @@ def wave(stage: Stage) -> Figures:
         "wave_max_ms": report["latency_ms"]["max"],
         "wave_p99_of_allowed": wave_ms / max(WAVE_P99_FACTOR * quiet_ms, WAVE_P99_MS),
         "wave_s": report["duration_s"],
+        "wave_tried_again": report["connects_failed"],
     }
 
 

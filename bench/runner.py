@@ -96,7 +96,7 @@ def _load(plan: Plan, scenario: Scenario, broker: Broker, certificates: Certific
 
 def _headline(scenario: Scenario, report: Report) -> str:
     if scenario.kind is Kind.KEPT:
-        shown = {target.figure: target.form for target in scenario.targets}
+        shown = {target.figure: target.form for target in scenario.targets if not target.relative}
         return ", ".join(f"{name} {format(report['figures'][name], form)}" for name, form in shown.items())
     if scenario.kind is Kind.CONNECT:
         return f"{report['connects_per_s']:,.0f} connects/s, {report['broker_cpu_us_per_connect']:.1f} µs each"

@@ -102,6 +102,20 @@ def test_a_load_with_kept_sessions_leaves_none_behind(port: int, qos: str, monke
     assert left["sessions_present"] == 0
 
 
+def test_a_connection_that_is_reset_is_tried_again() -> None:
+    with TinyBroker(resets=3) as broker:
+        report = run(broker.port, "back", "--sessions", "2")
+    assert (report["connects"], report["connects_failed"], report["clients"]) == (2, 3, 2)
+    assert any(note.startswith("3 connects were tried again") for note in report["notes"])
+
+
+def test_a_session_that_is_always_reset_is_given_up() -> None:
+    with TinyBroker(resets=100) as broker:
+        result = CliRunner().invoke(bench, ["back", "--port", str(broker.port), "--sessions", "1", "--quiet"])
+    assert result.exit_code == 1
+    assert "1 sessions did not come back" in result.stderr
+
+
 def test_a_refused_session_is_one_line_and_exit_code_1() -> None:
     for command in ("sessions", "back"):
         with TinyBroker(connect_code=5) as broker:

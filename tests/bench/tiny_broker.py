@@ -12,9 +12,13 @@ CONNECT, PUBLISH, PUBREL, PUBREC, SUBSCRIBE, PINGREQ = 1, 3, 6, 5, 8, 12
 
 
 class TinyBroker:
-    """``lose_every``: of how many messages one is acknowledged but not forwarded; 0 for none."""
+    """``lose_every``: of how many messages one is acknowledged but not forwarded; 0 for none.
 
-    def __init__(self, lose_every: int = 0, connect_code: int = 0) -> None:
+    ``resets``: so many connections are closed instead of answered.
+    """
+
+    def __init__(self, lose_every: int = 0, connect_code: int = 0, resets: int = 0) -> None:
+        self._resets = resets
         self._lose_every = lose_every
         self._connect_code = connect_code
         self._messages = 0
@@ -61,6 +65,9 @@ class TinyBroker:
         try:
             content = sock.recv(65536)
         except ConnectionResetError:
+            return False
+        if self._resets and content:
+            self._resets -= 1
             return False
         buffer = self._input[sock]
         buffer += content

@@ -28,6 +28,8 @@ AT_ONCE: Final = 64
 """Connections that are open at a time while sessions are made or discarded."""
 LAST_LOOK_S: Final = 0.01
 """Without a known number of messages: how exactly the arrival of the last one is known."""
+TRIES_MAX: Final = 5
+"""Connects of one session before it is given up."""
 FAREWELL_S: Final = 0.2
 """Between the last message and the DISCONNECT: the handshakes of QoS 2 end in it."""
 SESSION_PRESENT: Final = 1
@@ -113,19 +115,40 @@ def _visit(fleet: Fleet, clients: Iterator[Client], count: int, progress: Progre
 
 
 class Return:
-    """Sessions on their way back, and what they have received since the first of them set out."""
+    """Sessions on their way back, and what they have received since the first of them set out.
+
+    A connection that ends before it was answered is tried again, as clients do: when thousands come at once, the
+    kernel's queue of a listener overflows, and some are reset whatever the broker does.
+    """
 
     def __init__(self, settings: Settings, names: Names, expected: int) -> None:
         raise_open_file_limit(names.count)
         self.fleet = Fleet(settings)
         self.expected = expected
         self.began = 0
+        self.failure = ""
         self._flow = self.fleet.flow(copies=1)
-        for name in names:
-            client = self.fleet.client(name, kept=True)
-            client.receiving = self._flow
-            self.fleet.others.append(client)
+        self._places = {self._client(name): (place, name) for place, name in enumerate(names)}
+        self._tries = [1] * names.count
+        self.fleet.others = list(self._places)
         self.fleet.engine.opening_max = names.count
+        self.fleet.engine.on_dropped = self._dropped
+
+    def _client(self, name: str) -> Client:
+        client = self.fleet.client(name, kept=True)
+        client.receiving = self._flow
+        return client
+
+    def _dropped(self, client: Client) -> None:
+        place, name = self._places.pop(client)
+        if client.inbox.connack is not None or self._tries[place] >= TRIES_MAX:
+            self.failure = self.failure or client.failure
+            return
+        self._tries[place] += 1
+        again = self._client(name)
+        self._places[again] = place, name
+        self.fleet.others[place] = again
+        self.fleet.engine.waiting.append(again)
 
     @property
     def received(self) -> int:
@@ -138,16 +161,14 @@ class Return:
     def over(self) -> bool:
         """Everyone is there and everything that was expected has come; or somebody failed."""
         engine = self.fleet.engine
-        return bool(engine.first_failure) or (
-            engine.opened >= len(self.fleet.others) and self._flow.received >= self.expected
-        )
+        return bool(self.failure) or (engine.opened >= len(self.fleet.others) and self._flow.received >= self.expected)
 
     def check(self) -> None:
         """An error when somebody could not come back."""
         engine = self.fleet.engine
         missing = len(self.fleet.others) - engine.opened
-        if missing or engine.first_failure:
-            reason = engine.first_failure or "the broker did not answer in time"
+        if missing or self.failure:
+            reason = self.failure or engine.first_failure or "the broker did not answer in time"
             raise LoadError(f"{self.fleet.settings.target}: {missing} sessions did not come back: {reason}")
 
     def report(self, scenario: str, before: Snapshot, end: int) -> Report:
@@ -166,6 +187,10 @@ class Return:
         report.sessions_present = sum(bool(connack and connack[0] & SESSION_PRESENT) for connack in connacks)
         if report.sessions_present < len(connacks):
             report.notes.append(f"{len(connacks) - report.sessions_present:,} sessions were not there any more")
+        if report.connects_failed:
+            report.notes.append(
+                f"{report.connects_failed:,} connects were tried again: {self.fleet.engine.first_failure}"
+            )
         return report
 
     def leave(self) -> None:
@@ -186,7 +211,7 @@ def back(settings: Settings, names: Names, expected: int, progress: Progress) ->
     slice_ns = int((SLICE_S if expected else LAST_LOOK_S) * NANOSECONDS)
     last, seen = time.monotonic_ns(), (0, 0)
     try:
-        while not engine.first_failure and (now := time.monotonic_ns()) < until:
+        while not returning.failure and (now := time.monotonic_ns()) < until:
             engine.run(now + slice_ns, returning.over if expected else None)
             if seen != (engine.opened, returning.received):
                 last, seen = time.monotonic_ns(), (engine.opened, returning.received)

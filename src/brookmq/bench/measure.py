@@ -48,7 +48,7 @@ class Snapshot:
             sum(client.sent for client in fleet.publishers),
             sum(client.inbox.received for client in fleet.clients),
             sum(client.inbox.acknowledged for client in fleet.publishers),
-            time.process_time(),
+            time.thread_time(),
             processes.cpu_seconds(fleet.settings.broker_pids),
         )
 
