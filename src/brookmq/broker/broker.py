@@ -112,6 +112,7 @@ class Broker:
         self.subscriptions.group_needs_reader = self.keeper.group_needs_reader
         self.values: DurableValues | None = None
         self._unkept: list[Wait] = []  # acknowledgements of retained and delayed messages, before the store is open
+        self._held: list[Session] = []  # sessions that send nothing until all are loaded
         self._looked_for: list[tuple[str, Callable[[], None]]] = []  # sessions, before the store is open
         self._begun_clean: set[str] = set()  # client ids that began anew before the store could be told
 
@@ -362,6 +363,16 @@ class Broker:
         if not self.keeper.complete and table is not None and table.all_loaded:
             self._complete(True)
             self.restoring.complete()
+            held, self._held = self._held, []
+            for session in held:
+                session.loading = False
+                session.pump(now)
+
+    def hold_until_complete(self, session: Session) -> None:
+        """What a shared group gave it must not be finished before the group knows that it did: then it would be given
+        to another."""
+        session.loading = True
+        self._held.append(session)
 
     def _complete(self, complete: bool) -> None:
         """Whether the filters of all kept sessions are known. Until then everything may be for one of them."""

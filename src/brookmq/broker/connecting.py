@@ -425,6 +425,8 @@ def _begin(channel: Channel, session: Session, client: ClientInfo, present: bool
         broker.hooks.tell("client_online", event)
     if session.kept:
         session.resend()
+        if session.via is not None and not broker.keeper.complete:
+            broker.hold_until_complete(session)
         session.pump(now)
     if broker.auto_subscriptions:
         broker.auto_subscribe(session, now)
