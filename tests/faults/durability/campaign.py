@@ -184,10 +184,14 @@ class Campaign:
 
 
 def verdict(stage: Stage, violations: list[Violation]) -> str:
-    """The text of a failure: counts, and the story of the first violation."""
-    first = violations[0]
-    client = first.client
-    return f"{summary(violations)}\n\nThe first one's story:\n{stage.history.about(first.message, client)}"
+    """The text of a failure: counts, and the story of the first violation of each rule; all of it is in a file."""
+    file = stage.folder / "history.txt"
+    stage.history.write(file)
+    firsts: dict[str, Violation] = {}
+    for violation in violations:
+        firsts.setdefault(violation.rule, violation)
+    stories = [f"{rule}:\n{stage.history.about(first.message, first.client)}" for rule, first in firsts.items()]
+    return "\n\n".join([summary(violations), *stories, f"all events: {file}"])
 
 
 def new_seed() -> str:

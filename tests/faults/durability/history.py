@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from array import array
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -162,6 +163,11 @@ class History:
         """For the next chapter, of other clients."""
         self.events.clear()
         self.times = array("d")
+
+    def write(self, path: Path) -> None:
+        """One event a line."""
+        lines = (f"{at:9.4f} {event}\n" for at, event in zip(self.times, self.events, strict=True))
+        path.write_text("".join(lines))
 
     def about(self, message: Message | None, client: str = "") -> str:
         """The story of a message, and of a client's connections, for a failure's text."""

@@ -102,6 +102,7 @@ class Peer:
         self.connection = 0
         self.finish = asyncio.Event()  # the run comes to its end: who is a subscriber stays connected
         self.present = False  # what the last CONNACK said
+        self.refusals = 0  # CONNECTs, and what a subclass counts, that the node answered with a reason to fail
         self._wire: Wire | None = None
         self._accepted = asyncio.Event()
         self._over = asyncio.Event()
@@ -210,6 +211,8 @@ class Peer:
                 self.history.add(Connected(self.name, self.connection, packet.session_present))
                 self._accepted.set()
                 self.began()
+            else:
+                self.refusals += 1
         else:
             self.take(packet)
 

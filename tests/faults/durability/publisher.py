@@ -133,4 +133,5 @@ class Publisher(Peer):
     def _settle(self, packet: Packet, outgoing: Outgoing) -> None:
         accepted = packet.reason < 0x80
         self.settled += accepted
+        self.refusals += not accepted
         self.history.add(Settled(self.name, outgoing.message, accepted))

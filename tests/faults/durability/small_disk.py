@@ -17,8 +17,7 @@ import uvloop
 
 from brookmq.base.faults import Victim
 from tests.faults.durability.campaign import Campaign, new_seed, verdict
-from tests.faults.durability.history import Settled
-from tests.faults.durability.stage import Stage, staged
+from tests.faults.durability.stage import staged
 
 CONFIG = '[store]\nwait = "2s"\n'
 REFUSED_MIN = 5
@@ -33,17 +32,15 @@ def fill(filler: Path) -> None:
             file.write(bytes(PIECE_BYTES))
 
 
-def refused(stage: Stage) -> int:
-    return sum(isinstance(event, Settled) and not event.accepted for event in stage.history.events)
+def refusals(campaign: Campaign) -> int:
+    return sum(publisher.refusals for publisher in campaign.publishers)
 
 
 async def until_refused(campaign: Campaign, filler: Path) -> None:
-    """MQTT 5 publishers are told that nothing can be stored (0x97)."""
-    before = refused(campaign.stage)
+    """Publishers are told that nothing can be stored: PUBACK and PUBREC 0x97, CONNACK 0x88."""
+    before = refusals(campaign)
     await asyncio.to_thread(fill, filler)
-    await campaign.until(
-        lambda: refused(campaign.stage) - before >= REFUSED_MIN, "publishers are refused", FULL_SECONDS_MAX
-    )
+    await campaign.until(lambda: refusals(campaign) - before >= REFUSED_MIN, "publishers are refused", FULL_SECONDS_MAX)
 
 
 async def main(disk: Path, logs: Path) -> None:
@@ -62,7 +59,7 @@ async def main(disk: Path, logs: Path) -> None:
         await campaign.flow()
 
         violations = await campaign.finish()
-        print(campaign.report(seed, begin), f"\n{refused(stage)} refused")
+        print(campaign.report(seed, begin), f"\n{refusals(campaign)} refusals")
         assert not violations, verdict(stage, violations)
 
 

@@ -62,8 +62,8 @@ class Connection:
     kept: bool
     will: Message | None
     begun_at: int
-    accepted: bool = False
-    over: bool = False
+    accepted_at: int | None = None
+    over_at: int | None = None
     orderly: bool = False
 
 
@@ -134,9 +134,9 @@ def read(events: Sequence[Event]) -> Story:
             case Connecting():
                 _connecting(story, present, at, event)
             case Connected():
-                story.connections[event.connection].accepted = True
+                story.connections[event.connection].accepted_at = at
             case Closed():
-                story.connections[event.connection].over = True
+                story.connections[event.connection].over_at = at
                 story.connections[event.connection].orderly = event.orderly
             case Sent():
                 known = story.published.setdefault(event.message, Published(event.message, event.qos, at, 0))
@@ -190,25 +190,25 @@ def _reception(story: Story, session: Session, at: int, event: Received | Answer
 
 
 def _duty_of_will(story: Story, mine: Connection) -> Duty:
-    """Required after a connection that was accepted and broke.
+    """Required after a connection that was accepted and broke, not to be sent after one that ended with a DISCONNECT.
 
-    Nothing of a transient session waits for the store: its will is sure only after a while, here after another whole
-    connection of the client to the same process of the node, and that it took leave may be forgotten if the node dies.
-
-    Not to be sent after a DISCONNECT; but only if the same process of the node was there for the client's next
-    connection is it sure that the DISCONNECT was taken before the node died.
+    Only a kept session's CONNACK waits for the store. That a transient one has a will, and that anyone has taken leave,
+    is on its way there, and may be forgotten if the node dies first. It is sure once another kept session was accepted
+    that began later: changes are stored in their order.
     """
-    if not mine.over or not mine.accepted:
+    if mine.accepted_at is None or mine.over_at is None:
         return Duty.ALLOWED
-    followers = [
-        other
-        for other in story.connections.values()
-        if other.client == mine.client and other.begun_at > mine.begun_at and other.life == mine.life and other.accepted
-    ]
     if mine.orderly:
-        last = all(other.life <= mine.life for other in story.connections.values())
-        return Duty.FORBIDDEN if followers and (mine.kept or last) else Duty.ALLOWED
-    return Duty.REQUIRED if mine.kept or any(other.over for other in followers[:-1]) else Duty.ALLOWED
+        return Duty.FORBIDDEN if _stored_since(story, mine.over_at, mine.life) else Duty.ALLOWED
+    sure = mine.kept or _stored_since(story, mine.accepted_at, mine.life)
+    return Duty.REQUIRED if sure else Duty.ALLOWED
+
+
+def _stored_since(story: Story, at: int, life: int) -> bool:
+    return any(
+        other.begun_at > at and other.life == life and other.kept and other.accepted_at is not None
+        for other in story.connections.values()
+    )
 
 
 def matches(filter: str, topic: str) -> bool:

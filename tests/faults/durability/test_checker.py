@@ -286,27 +286,24 @@ def test_the_will_of_a_broken_connection_comes_once() -> None:
         assert rules([*events, *take2("s", 11, WILL), *take2("s", 11, WILL, 2)]) == ["REPEATED"]
 
 
-def test_the_will_of_a_transient_session_is_sure_after_a_while() -> None:
-    def lived(connections: int, life: int) -> list[Event]:
-        events: list[Event] = [*READY2]
-        for number in range(connections):
-            will = WILL if number == 0 else Message("will", number + 1)
-            events.append(Connecting("w", 41 + number, 1 if number == 0 else life, clean=True, kept=False, will=will))
-            events += [Connected("w", 41 + number, present=False), Closed("w", 41 + number, orderly=number > 0)]
-        return events
-
-    assert rules(lived(1, 1)) == []
-    assert rules(lived(2, 1)) == []
-    assert rules(lived(3, 2)) == []
-    assert rules(lived(3, 1)) == ["LOST"]
-    assert rules([*lived(3, 1), *take2("s", 11, WILL)]) == []
-
-
-def test_that_a_transient_session_took_leave_may_be_forgotten_if_the_node_dies() -> None:
+def transient_will(*, orderly: bool) -> list[Event]:
     events: list[Event] = [*READY2, Connecting("w", 41, 1, clean=True, kept=False, will=WILL)]
-    events += [Connected("w", 41, present=False), Closed("w", 41, orderly=True), *connect("w", 42, clean=True)]
-    assert rules([*events, *take2("s", 11, WILL)]) == ["FORBIDDEN"]
+    return [*events, Connected("w", 41, present=False), Closed("w", 41, orderly=orderly)]
+
+
+def test_the_will_of_a_transient_session_is_sure_when_something_was_stored_behind_it() -> None:
+    events = transient_will(orderly=False)
+    assert rules(events) == []
+    assert rules([*events, *connect("other", 51, 2)]) == []
+    assert rules([*events, *connect("other", 51, 1)]) == ["LOST"]
+    assert rules([*events, *connect("other", 51, 1), *take2("s", 11, WILL)]) == []
+
+
+def test_that_somebody_took_leave_is_sure_when_something_was_stored_behind_it() -> None:
+    events = transient_will(orderly=True)
+    assert rules([*events, *take2("s", 11, WILL)]) == []
     assert rules([*events, *connect("other", 51, 2), *take2("s", 11, WILL)]) == []
+    assert rules([*events, *connect("other", 51, 1), *take2("s", 11, WILL)]) == ["FORBIDDEN"]
 
 
 def test_no_will_after_a_disconnect_that_was_surely_taken() -> None:
