@@ -193,6 +193,19 @@ class Keeper:
                 session.open_at.pop(packet_id, None)
         self.change(session, session_ops.released(pairs))
 
+    def disown(self, session: Session, packet_id: int) -> bool:
+        """A new message came under an id that was open when the node died: its client was told that the one before was
+        refused, and the node died before that was stored. A repeat would have DUP [MQTT-3.3.1-1]."""
+        doubtful, open_ids, open_at = session.doubtful_ids, session.open_ids, session.open_at
+        if not doubtful or packet_id not in doubtful or open_ids is None or open_at is None:
+            return False
+        ids = packet_id.to_bytes(2, "big")
+        doubtful.discard(packet_id)
+        open_ids.release(ids)
+        self.change(session, session_ops.released([(packet_id, open_at.get(packet_id, NOT_JOURNALED))]))
+        open_at.pop(packet_id, None)
+        return True
+
     def released(self, session: Session, ids: bytes, answer: bytes) -> None:
         """PUBREL came: written down, then ``answer`` (PUBCOMP) goes out. [MQTT-4.3.3-11]"""
         outlet = session.outlet
@@ -201,6 +214,8 @@ class Keeper:
         for i in range(0, len(ids), 2):
             packet_id = ids[i] << 8 | ids[i + 1]
             position = open_at.pop(packet_id, NOT_JOURNALED)
+            if session.doubtful_ids:
+                session.doubtful_ids.discard(packet_id)
             pairs.append((packet_id, position))
             if position != NOT_JOURNALED:
                 if session.released is None:

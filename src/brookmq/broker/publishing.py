@@ -72,7 +72,7 @@ def take_publish(channel: Channel, head: int, body: bytes, now: float) -> None:
     if retain and not settings.retain_available:
         raise PeerError(reasons.RETAIN_NOT_SUPPORTED, "PUBLISH: retained messages are not supported")  # [MQTT-3.2.2-14]
     _count(channel, qos)
-    if qos == 2 and not _open(channel, packet_id):
+    if qos == 2 and not _open(channel, packet_id, bool(head & 8)):
         channel.counters.publishes_duplicate += 1
         _acknowledge_repeat(channel, session, packet_id)
         return
@@ -125,13 +125,13 @@ def _count(channel: Channel, qos: int) -> None:
         channel.session.received_count += 1
 
 
-def _open(channel: Channel, packet_id: int) -> bool:
+def _open(channel: Channel, packet_id: int, dup: bool) -> bool:
     """Open an inbound QoS 2 packet id; False when it is open: the message is a repeat. [MQTT-4.3.3-10]"""
     session = channel.session
     assert session is not None
     if session.open_ids is None:
         session.open_ids = OpenIds()
-    if session.open_ids.is_open(packet_id):
+    if session.open_ids.is_open(packet_id) and (dup or not channel.broker.keeper.disown(session, packet_id)):
         return faults.armed and faults.broken("dedup_off")
     if session.open_ids.count >= channel.settings.receive_max and channel.version5:  # [MQTT-3.3.4-7]
         raise PeerError(reasons.RECEIVE_MAXIMUM_EXCEEDED, "more unfinished QoS 2 messages than agreed")

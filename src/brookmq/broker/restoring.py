@@ -190,6 +190,8 @@ class Restoring:
                 session.open_ids.open(packet_id.to_bytes(2, "big"))
             session.open_at[packet_id] = position
             found = True
+        if session.open_at:
+            session.doubtful_ids = set(session.open_at)
         return found
 
     def _is_stored(self, position: int) -> bool:

@@ -81,6 +81,7 @@ cdef class Session:
     cdef public object wanted
     cdef public dict matching
     cdef public dict open_at
+    cdef public object doubtful_ids
     cdef public list released
     cdef public dict storing
     cdef public long long sent_count

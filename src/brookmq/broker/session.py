@@ -151,6 +151,7 @@ class Session:
         self.wanted: frozenset[int] | None = None  # filter ids that it reads the journal for; made when needed
         self.matching: dict[bytes, Subscription | None] | None = None  # by topic, while it reads
         self.open_at: dict[int, int] | None = None  # inbound QoS 2: open packet id → position of its message
+        self.doubtful_ids: set[int] | None = None  # of these, those from before a crash: see ``Keeper.disown``
         self.released: list[int] | None = None  # positions whose ids were released since progress was written
         self.storing: dict[int, Acknowledgement] | None = None  # inbound QoS 2: ids whose message is on its way
         self.sent_count = 0
