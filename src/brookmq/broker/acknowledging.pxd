@@ -1,3 +1,5 @@
+cimport cython
+
 from brookmq.broker.session cimport Session
 from brookmq.store.journal.group cimport Group
 
@@ -15,6 +17,9 @@ cdef class Ticket:
 cdef class Settlement(Ticket):
     cdef public object settled
 
+cdef class Patient(Settlement):
+    cdef public list given_up
+
 cdef class Acknowledgement(Ticket):
     cdef public object channel
     cdef public Session session
@@ -22,4 +27,5 @@ cdef class Acknowledgement(Ticket):
     cdef public Py_ssize_t size
     cdef public list followers
 
+    @cython.locals(told=bint)
     cpdef _note_answer(self)

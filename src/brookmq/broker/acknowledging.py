@@ -52,7 +52,7 @@ class Ticket:
 
 
 class Settlement(Ticket):
-    """Of a message without a publisher who waits: a will, a message of the HTTP API."""
+    """Of a message without a publisher who sends it again: a message of the HTTP API, and see ``Patient``."""
 
     __slots__ = ("settled",)
 
@@ -62,6 +62,23 @@ class Settlement(Ticket):
 
     def done(self) -> None:
         self.settled()
+
+
+class Patient(Settlement):
+    """Of a message whose publisher is not there (a will, a delayed message): nobody would send it again, so that it is
+    given to the journal again, as often as that gives up. ``given_up`` is where the broker finds it."""
+
+    __slots__ = ("given_up",)
+
+    def __init__(self, settled: Callable[[], None], given_up: list[Patient]) -> None:
+        super().__init__(settled)
+        self.given_up = given_up
+
+    def settle(self, reason: int) -> None:
+        if reason >= 0x80 and self.group is not None:
+            self.given_up.append(self)
+        else:
+            self.count_down(reason)
 
 
 class Acknowledgement(Ticket):
@@ -95,11 +112,13 @@ class Acknowledgement(Ticket):
 
     def _note_answer(self) -> None:
         """The ids of a message that could not be kept are free again [MQTT-4.3.3-9], unless nobody knows: an append
-        that has no answer yet may be stored, and a client that was told nothing sends again."""
+        that has no answer yet may be stored, and a client that was told nothing (an older version of MQTT, or its
+        connection is gone) sends again."""
         session, ids, group = self.session, self.ids, self.group
+        told = session.version5 and session.channel is self.channel
         if self.reason < 0x80:
             session.stored_ids(ids)
-        elif session.version5 or group is None or group.first < 0:
+        elif told or group is None or group.first < 0:
             if session.open_ids is not None:
                 session.open_ids.release(ids)
             session.stored_ids(ids)

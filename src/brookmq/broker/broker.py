@@ -15,7 +15,7 @@ from brookmq.access.hooks import Hooks
 from brookmq.base.counters import Counters
 from brookmq.base.errors import PeerError
 from brookmq.base.message import Message
-from brookmq.broker.acknowledging import Settlement, Ticket
+from brookmq.broker.acknowledging import Patient, Ticket
 from brookmq.broker.admission import Admission
 from brookmq.broker.connecting import Mechanism
 from brookmq.broker.delayed import PREFIX as DELAYED_PREFIX
@@ -95,6 +95,7 @@ class Broker:
         self.waits = Waits(self._monotonic, settings.store_wait)
         self.wills = Wills(self.keeper, counters)
         self.wills.publish_message = self._publish_will
+        self.given_up: list[Patient] = []  # by the journal, and nobody else would send them again
         self.sessions = Sessions(
             settings,
             limits,
@@ -227,7 +228,7 @@ class Broker:
         self.journaling.add(audience, group, ticket)
 
     def _publish_will(self, message: Message, origin: bytes, settled: Callable[[], None], now: float) -> None:
-        ticket = Settlement(settled)
+        ticket = Patient(settled, self.given_up)
         self.publish(message, None, now, ticket, origin)
         ticket.settle(0)
 
@@ -247,7 +248,7 @@ class Broker:
         if ticket is None or (values is not None and values.taken == before):
             return
         ticket.waits += 1
-        wait = self.waits.begin(ticket.stored, lambda: ticket.settle(reasons.QUOTA_EXCEEDED))
+        wait = self.waits.begin(ticket.stored, lambda: ticket.count_down(reasons.QUOTA_EXCEEDED))
         if values is None:
             self._unkept.append(wait)
         else:
@@ -276,7 +277,7 @@ class Broker:
 
     def _publish_delayed(self, entry: DelayedEntry, now: float) -> None:
         """It leaves the store when it is where it has to be: a crash in between publishes it again."""
-        ticket = Settlement(lambda: self.delayed.finish(entry.id))
+        ticket = Patient(lambda: self.delayed.finish(entry.id), self.given_up)
         message = entry.message
         try:
             self.publish(message, self.sessions.by_client_id.get(message.client_id), now, ticket)
@@ -357,6 +358,7 @@ class Broker:
     def _tick_store(self, now: float, monotonic: float) -> None:
         self.journaling.now = now
         self.journaling.overdue(monotonic, self.settings.store_wait)
+        self._try_again()
         self.waits.tick()
         self.keeper.tick(now)
         table = self.keeper.table
@@ -373,6 +375,24 @@ class Broker:
         to another."""
         session.loading = True
         self._held.append(session)
+
+    def _try_again(self) -> None:
+        """What the journal gave up waits on: where it is under way, for its end, else for its place behind others."""
+        given_up, self.given_up[:] = [*self.given_up], []
+        for ticket in given_up:
+            group, shard = ticket.group, self.journaling.shards[ticket.shard]
+            assert group is not None
+            if group.first >= 0:
+                if group.first < shard.stored:
+                    ticket.count_down(reasons.SUCCESS)
+                else:
+                    self.given_up.append(ticket)
+            elif group.size() > shard.limits.group_bytes_max:
+                ticket.count_down(reasons.QUOTA_EXCEEDED)  # no time will change that
+            elif shard.full:
+                self.given_up.append(ticket)
+            else:
+                shard.add(group, ticket)
 
     def _complete(self, complete: bool) -> None:
         """Whether the filters of all kept sessions are known. Until then everything may be for one of them."""
