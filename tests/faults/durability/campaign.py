@@ -22,7 +22,7 @@ from tests.faults.durability.subscriber import Habits, Subscriber
 from tests.faults.durability.testator import RetainedReader, Testator
 
 FLOW_SECONDS_MAX = 60.0  # until every publisher is acknowledged something after a kill; longer than an election
-POINT_SECONDS_MAX = 6.0  # until an order at a point is carried out
+POINT_SECONDS_MAX = 20.0  # until an order at a point is carried out
 DRAIN_SECONDS_MAX = 60.0
 STEP_SECONDS = 0.01
 
@@ -83,8 +83,12 @@ class Campaign:
 
     async def strike_all(self, count: int, victims: Sequence[Victim], points: Sequence[str] = tuple(POINTS)) -> None:
         """So many kills, as the seed says."""
+        until = self.stage.kills + count
         for strike in plan(self.chance, count, points, victims):
             await self.strike(strike)
+            await self.flow()
+        while self.stage.kills < until:  # some found nobody to kill: the node was just dead, or its store
+            await self.strike(Strike(Victim.NODE))
             await self.flow()
 
     async def strike(self, strike: Strike) -> None:

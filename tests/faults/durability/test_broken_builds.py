@@ -15,9 +15,7 @@ from tests.faults.durability.campaign import Campaign, new_seed
 from tests.faults.durability.stage import staged
 from tests.faults.durability.strikes import Strike
 
-pytestmark = pytest.mark.long  # until the node keeps what it acknowledges
-
-ROUNDS = 4
+ROUNDS = 3
 PATIENCE_SECONDS = 3.0  # for what is lost
 TIME_TO_ACKNOWLEDGE_SECONDS = 0.1
 

@@ -7,10 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.long  # until the node keeps what it acknowledges
-
 SECONDS_MAX = 240
 
 

@@ -15,8 +15,6 @@ from tests.faults.durability.stage import staged
 from tests.faults.durability.strikes import MOMENT_SECONDS_MAX
 from tests.store.three_stores import ThreeStores, three_stores
 
-pytestmark = pytest.mark.long  # until the node keeps what it acknowledges
-
 DEAD_SECONDS = (0.2, 3.0)  # that a killed store stays dead
 WAIT = "20s"  # longer than an election on a machine that has other work, too
 ONE, ALL, NODE = "one", "all", "node"
