@@ -73,6 +73,28 @@ def test_retained_messages_of_a_slow_window_all_arrive(node: MemoryNode) -> None
     reader.expect_nothing()
 
 
+def test_a_replay_is_put_aside_while_its_session_is_away_and_goes_on_when_it_is_back(node: MemoryNode) -> None:
+    """Nothing looks at it meanwhile: a node may have a million such sessions."""
+    publisher = node.client()
+    for number in range(300):
+        publisher.publish(f"r/{number}", b"1", qos=1, retain=True)
+    kept = [(Property.SESSION_EXPIRY, 3600), (Property.RECEIVE_MAXIMUM, 2)]
+    reader = node.client(5, "reader", clean=False, props=kept)
+    reader.subscribe("r/#", qos=1)
+    got = {reader.take().topic for _ in range(10)}
+    reader.close()
+    node.pass_time(1.0)
+    assert not node.broker.replays.waiting
+    reader = node.client(5, "reader", clean=False, props=kept)
+    while len(got) < 300:
+        got.add(reader.take().topic)
+        node.pass_time(0.0)
+    reader.close()
+    node.pass_time(1.0)
+    node.client(5, "reader").expect_nothing()  # a clean start ends the session, and with it what was put aside
+    assert not node.broker.replays.waiting
+
+
 def test_a_replay_gives_no_older_value_after_a_newer_one(node: MemoryNode) -> None:
     publisher = node.client()
     for number in range(300):

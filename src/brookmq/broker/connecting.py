@@ -417,6 +417,7 @@ def _begin(channel: Channel, session: Session, client: ClientInfo, present: bool
     channel.outlet.when_drained = channel.drained
     if present:
         broker.subscriptions.wake(session)
+        broker.replays.returned(session)
     broker.counters.connects_accepted += 1
     channel.outlet.put(connack)
     if broker.hooks.client_online or broker.hooks.session_created or broker.hooks.session_resumed:

@@ -1,7 +1,8 @@
 """Retained messages for new subscriptions: in slices, so that a wildcard over many topics does not stall the loop.
 
 A replay reads the store as it goes, so it never hands out a value that is older than what the subscriber got live. It
-waits while the subscriber is behind: its outlet or its queue is never filled by retained messages alone.
+waits while the subscriber is behind: its outlet or its queue is never filled by retained messages alone. That of a
+session that is away is put aside until it is back: nobody looks at a million of them again and again.
 
 After a start the retained messages come back from the store part by part. A replay begins when all that its filter can
 match is there: one part for the name of a topic, all parts for a filter with wildcards.
@@ -14,6 +15,7 @@ from collections.abc import Callable
 
 from brookmq.broker.outlet import Turn
 from brookmq.broker.retained import RetainedScan, RetainedStore
+from brookmq.broker.session import Session
 from brookmq.broker.subscription import Subscription
 
 SLICE = 100  # messages at a time: well below a millisecond
@@ -36,7 +38,7 @@ class Replay:
         return self.scan.done or self.subscription.ended  # [MQTT-3.10.4-2]
 
     def waits(self) -> bool:
-        """The client is behind, or away: a kept session gets the rest when it is back."""
+        """The client is behind."""
         session = self.subscription.session
         outlet = session.outlet
         return bool(session.queue) or outlet is None or outlet.size > outlet.high
@@ -88,6 +90,12 @@ class Replays:
             if replay.over():
                 self._over(replay)
                 continue
+            session = replay.subscription.session
+            if session.outlet is None:
+                if session.replays is None:
+                    session.replays = []
+                session.replays.append(replay)
+                continue
             if not replay.ready:
                 replay.ready = self.loaded(replay.subscription.filter)
             if replay.ready and not replay.waits():
@@ -95,6 +103,13 @@ class Replays:
                 replay.send(now)
             self.waiting.append(replay)
         if self.slices:
+            self._schedule()
+
+    def returned(self, session: Session) -> None:
+        """The client is back, and gets the rest."""
+        if session.replays is not None:
+            self.waiting.extend(session.replays)
+            session.replays = None
             self._schedule()
 
     def wake(self) -> None:

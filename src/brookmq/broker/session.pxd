@@ -68,6 +68,7 @@ cdef class Session:
     cdef public list sharing
     cdef public object to_resend
     cdef public object queue
+    cdef public list replays
     cdef public Py_ssize_t queue_bytes
     cdef public OpenIds open_ids
     cdef public object keeper

@@ -138,6 +138,7 @@ class Session:
         self.sharing: list[Any] | None = None  # readers of the groups that it is a member of
         self.to_resend: deque[InFlight] | None = None  # what this connection has not seen yet
         self.queue: deque[Delivery] | None = None
+        self.replays: list[Any] | None = None  # of retained messages, for when the client is back
         self.queue_bytes = 0
         self.open_ids: OpenIds | None = None
         self.keeper: Keeper | None = None  # of a kept session: what writes it down and reads the journal for it
