@@ -31,6 +31,9 @@ NEEDLES: Final = 10
 HAY_MESSAGES: Final = 10_000_000
 HAY_FILTERS: Final = 100_000
 HAY_SESSIONS: Final = 100
+HAY_PUBLISHERS: Final = 50
+HAY_WINDOW: Final = 200
+"""As much under way as fills batches: this is about reading, and ten million are to be written in a minute or two."""
 STORED_SESSIONS: Final = (10_000, 1_000_000)
 STARTS: Final = 3
 LONG_S: Final = 900.0
@@ -125,7 +128,7 @@ def wave(stage: Stage) -> Figures:
 
 def needles(stage: Stage) -> Figures:
     """Two sessions miss the same ten messages among millions for others; one returns now, one after a restart."""
-    hay, filters = stage.size(HAY_MESSAGES, multiple_of=10 * NEEDLES), stage.size(HAY_FILTERS, HAY_SESSIONS)
+    hay, filters = stage.size(HAY_MESSAGES, HAY_PUBLISHERS * NEEDLES), stage.size(HAY_FILTERS, HAY_SESSIONS)
     with stage.folder() as folder:
         with stage.start(folder) as running:
             each = ("--filters", filters // HAY_SESSIONS)
@@ -133,8 +136,8 @@ def needles(stage: Stage) -> Figures:
             stage.tool(running, "sessions", "-n", 2, "--client-id", "bench-needle-%i", "--topic", "bench/needle")
             for _ in range(NEEDLES):
                 topics = ("--topic", "bench/hay/%n", "--topics", filters)
-                publish = ("pub", "-n", 10, *topics, "--qos", 1, "--count", hay // 10 // NEEDLES)
-                sent = stage.tool(running, *publish, timeout_s=LONG_S)
+                publish = ("pub", "-n", HAY_PUBLISHERS, "--window", HAY_WINDOW, *topics, "--qos", 1)
+                sent = stage.tool(running, *publish, "--count", hay // HAY_PUBLISHERS // NEEDLES, timeout_s=LONG_S)
                 stage.tool(running, "pub", "-n", 1, "--topic", "bench/needle", "--qos", 1, "--count", 1)
             now = _needle_back(stage, running, 0)
         with stage.start(folder) as running:
