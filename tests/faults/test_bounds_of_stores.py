@@ -16,22 +16,25 @@ MESSAGE_BYTES = 101  # payload of 100 and a topic of one letter
 
 
 def queued(make_node: NodeMaker, client: ClientMaker, config: str, payloads: list[bytes]) -> tuple[list[bytes], int]:
-    """What a client finds that was away while these were published at QoS 1, and how many were dropped."""
-    node = make_node(config)
-    away = client(5, "away", to=node, clean=False, props=KEEP)
-    away.subscribe("t", qos=1)
-    away.disconnect(4, [])
+    """What a client whose session ends with its connection gets after all, when it took nothing while these were
+    published at QoS 1, and how many were dropped."""
+    node = make_node(f'{config}\n[edge]\npatience = "0s"')
+    slow = client(5, "slow", to=node, props=[(Property.RECEIVE_MAXIMUM, 1)])
+    slow.subscribe("t", qos=1)
     publisher = client(to=node)
-    for payload in payloads:
+    for payload in [b"in flight", *payloads]:
         answer = publisher.publish("t", payload, qos=1)
         assert answer is not None
         assert answer.reason == 0
-    back = client(5, "away", to=node, clean=False, props=KEEP)
-    back.send(wire.PINGREQ)
     found = []
-    while (got := back.receive()).kind is Kind.PUBLISH:
+    got = slow.expect(Kind.PUBLISH)
+    while True:
+        slow.send(wire.acknowledge(Kind.PUBACK, got.packet_id), wire.PINGREQ)
+        got = slow.receive()
+        if got.kind is Kind.PINGRESP:
+            break
         found.append(got.payload)
-        back.send(wire.acknowledge(Kind.PUBACK, got.packet_id))
+        slow.expect(Kind.PINGRESP)
     with Watched(node) as watched:
         return found, watched.counter("dropped_queue_full")
 
