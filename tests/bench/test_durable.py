@@ -73,15 +73,20 @@ def test_sizes_shrink_to_multiples() -> None:
     assert stage("mosquitto").size(10, 10) == 10
 
 
-def test_messages_for_absent_sessions_are_counted_until_they_are_back() -> None:
-    figures = durable.away(stage("mosquitto"))
+both = pytest.mark.parametrize("name", ["brookmq", "mosquitto"])
+
+
+@both
+def test_messages_for_absent_sessions_are_counted_until_they_are_back(name: str) -> None:
+    figures = durable.away(stage(name))
     assert figures["messages_per_s"] > 0
     assert figures["cpu_us"] > 0
     assert figures["drained_per_s"] > 0
 
 
-def test_what_waits_survives_the_restart_of_a_broker_that_keeps_its_data() -> None:
-    figures = durable.drain(stage("mosquitto"))
+@both
+def test_what_waits_survives_the_restart_of_a_broker_that_keeps_its_data(name: str) -> None:
+    figures = durable.drain(stage(name))
     assert figures["drained_per_s"] > 0
     assert figures["drained_after_restart_per_s"] > 0
 
@@ -91,12 +96,30 @@ def test_kept_sessions_are_measured_against_others() -> None:
     assert figures["extra_us"] == pytest.approx(figures["kept_us"] - figures["transient_us"])
 
 
-def test_a_wave_is_measured_against_the_quiet_before_it() -> None:
-    figures = durable.wave(stage("mosquitto"))
+@both
+def test_a_wave_is_measured_against_the_quiet_before_it(name: str) -> None:
+    figures = durable.wave(stage(name))
     assert figures["quiet_p99_ms"] > 0
     assert figures["wave_p99_of_allowed"] == pytest.approx(
         figures["wave_p99_ms"] / max(3 * figures["quiet_p99_ms"], 20.0)
     )
+
+
+def test_the_journal_grows_with_messages_for_kept_sessions() -> None:
+    assert durable.growth(stage("brookmq"))["journal_bytes_per_message"] > 16  # the payload alone
+
+
+def test_few_messages_among_many_are_found_before_and_after_a_restart() -> None:
+    figures = durable.needles(stage("brookmq", 0.001))
+    assert figures["back_s"] > 0
+    assert figures["back_after_restart_s"] > 0
+    assert figures["journal_bytes"] > 0
+
+
+def test_stored_sessions_are_there_when_a_node_starts() -> None:
+    figures = durable.start(stage("brookmq", 0.002))
+    assert figures["ready_growth"] == pytest.approx(figures["ready_many_s"] / figures["ready_few_s"])
+    assert figures["first_connect_s"] > 0
 
 
 def test_a_broker_that_forgets_fails_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
