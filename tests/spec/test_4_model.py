@@ -70,9 +70,7 @@ class Person:
 
     def granted(self, topic: str, number: int) -> int:
         """The QoS at which it gets a message; -1: not at all."""
-        found = [
-            qos for name, (qos, since) in self.subscriptions.items() if topic in FILTERS[name] and since < number
-        ]
+        found = [qos for name, (qos, since) in self.subscriptions.items() if topic in FILTERS[name] and since < number]
         return max(found, default=-1)
 
     def owe(self, topic: str, number: int, qos: int) -> None:
