@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from bench.certificates import Certificates
 
 READY_TIMEOUT_S: Final = 60.0
 READY_POLL_S: Final = 0.005
+PR_SET_PDEATHSIG: Final = 1  # prctl(2)
 STOP_TIMEOUT_S: Final = 30.0
 _LOOPBACK: Final = "127.0.0.1"
 
@@ -92,7 +95,13 @@ class Broker(ABC):
             command = self.command(place, certificates, durable=durable)
             started_at = time.monotonic()
             with output.open("wb") as stream, _on_cpu(cpu):
-                process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+                process = subprocess.Popen(
+                    command,
+                    stdout=stream,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                    preexec_fn=_end_with_parent,
+                )
             try:
                 ports = self._wait_until_ready(process, output)
                 ready_at = time.monotonic()
@@ -246,6 +255,11 @@ def _on_cpu(cpu: int | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+def _end_with_parent() -> None:
+    """In the child: a run that is killed leaves no broker behind."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
