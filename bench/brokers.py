@@ -100,7 +100,7 @@ class Broker(ABC):
                     stdout=stream,
                     stderr=subprocess.STDOUT,
                     stdin=subprocess.DEVNULL,
-                    preexec_fn=_end_with_parent,
+                    preexec_fn=_end_with_parent,  # noqa: PLW1509: the runner has no threads
                 )
             try:
                 ports = self._wait_until_ready(process, output)
