@@ -100,7 +100,7 @@ class Broker(ABC):
                     stdout=stream,
                     stderr=subprocess.STDOUT,
                     stdin=subprocess.DEVNULL,
-                    preexec_fn=_end_with_parent,  # noqa: PLW1509: the runner has no threads
+                    preexec_fn=_end_with_parent,  # noqa: PLW1509 - it makes one system call
                 )
             try:
                 ports = self._wait_until_ready(process, output)
