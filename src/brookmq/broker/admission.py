@@ -15,17 +15,18 @@ STEPS_IN_A_TURN = 32  # some 50 to 100 µs each
 
 
 class Admission:
-    """Steps of connects, in the order in which they came. The line is bounded by the connections there are."""
+    """Steps of many clients, in the order in which they came. The line is bounded by the connections there are."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Turn, steps_in_a_turn: int = STEPS_IN_A_TURN) -> None:
         self.turn = turn
+        self.steps_in_a_turn = steps_in_a_turn
         self.waiting: deque[Callable[[], None]] = deque()
         self.taken = 0  # in this turn
         self._scheduled = False
 
     def free(self) -> bool:
         """Whether a step may be taken now; it counts as taken then."""
-        if self.waiting or self.taken >= STEPS_IN_A_TURN:
+        if self.waiting or self.taken >= self.steps_in_a_turn:
             return False
         self.taken += 1
         self._schedule()
@@ -51,7 +52,7 @@ class Admission:
     def _next_turn(self) -> None:
         self._scheduled = False
         self.taken = 0
-        while self.waiting and self.taken < STEPS_IN_A_TURN:
+        while self.waiting and self.taken < self.steps_in_a_turn:
             self.taken += 1
             self.waiting.popleft()()
         if self.taken:

@@ -17,6 +17,7 @@ from typing import Any
 from brookmq.base import faults
 from brookmq.base.counters import Counters
 from brookmq.broker import session_image
+from brookmq.broker.admission import Admission
 from brookmq.broker.group_reading import GroupReader
 from brookmq.broker.inflight import InFlight
 from brookmq.broker.journal_replay import JournalReplay
@@ -39,6 +40,7 @@ PROGRESS_SECONDS = 1.0
 WATERMARK_SECONDS_MAX = 5.0  # also when nothing moved: it says until when the connected clients were connected
 PROGRESS_SLICE = 200  # sessions written down in one turn: a few ms
 BATCHES_IN_A_TURN = 8  # that one session reads before others get their turn
+READERS_IN_A_TURN = 16  # sessions that read on in one turn: a few hundred µs each when they have just come back
 TOPICS_REMEMBERED = 1024
 OFFSET_MASK = (1 << OFFSET_BITS) - 1
 
@@ -57,6 +59,7 @@ class Keeper:
         self.table: Table | None = None
         self.journal: Any = None
         self.epoch = 0
+        self.readers = Admission(turn, READERS_IN_A_TURN)
         self.moved: list[Session] = []
         self.now = 0.0
         self.complete = False  # all that the store has is loaded
@@ -332,6 +335,18 @@ class Keeper:
     # -- reading the journal
 
     def catch_up(self, session: Session, now: float) -> None:
+        """The session reads on, now or when others have had their turn: thousands may be back at once."""
+        if self.readers.free():
+            self._read_on(session)
+        else:
+            session.loading = True
+            self.readers.line_up(lambda: self._read_next(session))
+
+    def _read_next(self, session: Session) -> None:
+        session.loading = False
+        self._read_on(session)
+
+    def _read_on(self, session: Session) -> None:
         """Hand on what the session has not got, as far as it takes it; at the end of all shards it is live."""
         cursors = session.cursors
         if cursors is None or session.outlet is None:

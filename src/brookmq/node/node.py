@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from brookmq.ops.server import HttpServer
 
 TICK_SECONDS = 0.1
-GC_THRESHOLDS = (50_000, 20, 100)  # a collection looks at what is new; a full one over a large table stalls the loop
+# A collection looks at what is new: ten thousand objects take a millisecond. What sessions bring when they are loaded
+# is frozen on the way, and a full collection over a large table, which stalls the loop, is rare.
+GC_THRESHOLDS = (10_000, 10, 1000)
 
 log = logging.getLogger("brookmq.node")
 
@@ -154,6 +156,8 @@ class Node:
         monotonic = time.monotonic()
         now = time.time()
         self.broker.tick(now, monotonic)
+        if not self.broker.keeper.complete and self.broker.keeper.table is not None:
+            gc.freeze()  # sessions are being loaded by the thousand
         self.hub.tick(monotonic)
         if self._sys_topics is not None:
             self._sys_topics.tick(now, float(self.config.sys_topics.interval))
