@@ -23,7 +23,8 @@ def check(world: World) -> None:
     broker = world.broker
     sessions = broker.sessions.by_client_id
     settings = broker.settings
-    for client_id, session in sessions.items():
+    for client_id in sessions:
+        session = sessions[client_id]
         require(session.client_id == client_id, "a session under another client's name")
         require(session.channel is not None or session.kept, "a session that nobody holds is not kept")
         check_session(world, session)
@@ -59,7 +60,8 @@ def check_codec(data: bytes, version: int) -> None:
 def check_session(world: World, session: Session) -> None:
     session.check_invariants()
     limits = session.limits
-    require((session.outlet is None) == (session.channel is None), "an outlet without a channel, or the opposite")
+    connected = session.channel is not None and session.channel.state == CONNECTED  # its CONNACK may wait for the store
+    require((session.outlet is not None) == connected, "an outlet without a connection, or the opposite")
     require(len(session.subscriptions) <= world.broker.settings.subscriptions_max, "more subscriptions than allowed")
     require(len(session.queue or ()) <= limits.queue_count_max, "a queue beyond its count")
     alone = len(session.queue or ()) == 1  # a message that is larger than the whole queue still gets through
@@ -99,7 +101,7 @@ def check_end(world: World) -> None:
     """When all connections are gone and all sessions have ended, nothing is left."""
     broker = world.broker
     index, subscriptions = broker.index, broker.subscriptions
-    require(not broker.sessions.by_client_id, "sessions are left", broker.sessions.by_client_id.keys())
+    require(not broker.sessions.by_client_id, "sessions are left", [*broker.sessions.by_client_id])
     require(broker.sessions.connected_count == 0, "connected_count is not 0")
     require(not subscriptions.count and not subscriptions.shared_count, "subscriptions are left")
     require(not subscriptions.exclusive, "exclusive subscriptions are left")

@@ -97,7 +97,7 @@ def broker(
     counters = Counters()
     hooks = Hooks(Alarms(), HookLimits(hold_seconds_max=3600.0), clock)
     made = settings(second)
-    limits = SessionLimits(6, 10, 2000, not second & DROP_NEWEST, bool(second & DROP_NEWEST))
+    limits = SessionLimits(6, 10, 2000, not second & DROP_NEWEST)
     node = Broker(
         made,
         limits,

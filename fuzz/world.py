@@ -14,10 +14,12 @@ from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any
 
+from tests.broker.memory_journal import MemoryJournal
 from tests.harness import wire
 from tests.harness.wire import Property
 
 from brookmq.broker.channel import CONNECTED
+from brookmq.store.memory_table import MemoryTable
 from fuzz import configuration as options
 from fuzz.checks import check, check_codec, check_end
 from fuzz.peer import Peer, require
@@ -39,8 +41,18 @@ class World:
         self.mount = "mnt/${client_id}/" if configuration[1] & options.MOUNTED else ""
         self.peers: list[Peer] = []  # all that were ever opened and are not lost
         self.broker.tick(self.now, self.monotonic)
+        self._open_store()
         self.places = [self.open() for _ in range(PLACES)]
         self._set_up(configuration)
+
+    def _open_store(self) -> None:
+        """One in memory that answers in the next turn."""
+        journal = MemoryJournal(self.soon.append, lambda: self.monotonic)
+        journal.on_stored = self.broker.journaling.stored
+        tables = [MemoryTable(self.soon.append, lambda: self.monotonic) for _ in range(2)]
+        self.broker.attach(journal, *tables, self.now)
+        self.settle()
+        self.broker.tick(self.now, self.monotonic)
 
     @property
     def now(self) -> float:
