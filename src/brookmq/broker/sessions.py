@@ -88,6 +88,7 @@ class Sessions:
         else:
             self.counters.sessions_resumed += 1
             if session.will is not None and 0.0 < session.will.due <= now:  # the client comes too late to take it back
+                self.wills.stand(session)
                 self.wills.publish(session, now)
         session.generation += 1  # what was due at its end is void: expiry and delayed will
         session.will = None
@@ -151,6 +152,8 @@ class Sessions:
             del self.by_client_id[session.client_id]
         session.generation += 1
         if session.will is not None:
+            if session.kept:
+                self.wills.stand(session)
             self.wills.publish(session, now)
         left, positions = session.take_shared()
         self.subscriptions.remove_all(session)

@@ -50,17 +50,20 @@ class Wills:
         self._drop(key_of(session.client_id, session.connect_number))
 
     def publish(self, session: Session, now: float) -> None:
-        """The will of a session is due: of one that ends, or that goes on without it. From now on it stands alone: the
-        next connect of its client makes a new record of the session."""
+        """The will of a session is due: of one that ends, or that goes on without it."""
         will = session.will
         assert will is not None
+        session.will = None
         number = session.connect_number
         key = key_of(session.client_id, number)
-        if session.kept and self.keeper.table is not None:
-            self.stand(session)
-            self.keeper.change(session, session_ops.will_dropped())
-        session.will = None
-        self._publish(session.client_id, number, will, lambda: self._drop(key), now)
+
+        def settled() -> None:
+            if self.stands(key):
+                self._drop(key)
+            elif session.kept and session.connect_number == number and self.keeper.table is not None:
+                self.keeper.change(session, session_ops.will_dropped())
+
+        self._publish(session.client_id, number, will, settled, now)
 
     def publish_standing(self, key: bytes, state: SessionState, will: Will, now: float) -> None:
         """One that stood when the node died."""
