@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from brookmq.broker.outlet import Turn
 
-STEPS_IN_A_TURN = 32  # some 50 to 100 µs each
+STEPS_IN_A_TURN = 4  # some 100 to 300 µs each
 
 
 class Admission:

@@ -38,9 +38,9 @@ from brookmq.store.table.interface import Table
 
 PROGRESS_SECONDS = 1.0
 WATERMARK_SECONDS_MAX = 5.0  # also when nothing moved: it says until when the connected clients were connected
-PROGRESS_SLICE = 200  # sessions written down in one turn: a few ms
+PROGRESS_SLICE = 40  # sessions written down in one turn: a millisecond or two
 BATCHES_IN_A_TURN = 8  # that one session reads before others get their turn
-READERS_IN_A_TURN = 16  # sessions that read on in one turn: a few hundred µs each when they have just come back
+READERS_IN_A_TURN = 2  # sessions that read on in one turn: a few hundred µs each when they have just come back
 TOPICS_REMEMBERED = 1024
 OFFSET_MASK = (1 << OFFSET_BITS) - 1
 
