@@ -50,6 +50,7 @@ class Publisher(Peer):
     ) -> None:
         super().__init__(ground, name, version, seed)
         self.topics = topics
+        self.restless = True  # leaves now and then
         self.settled = 0  # acknowledged messages
         self.last: dict[Topic, int] = dict.fromkeys(topics, 0)
         self._under_way: dict[int, Outgoing] = {}  # in the order in which they were sent first
@@ -60,17 +61,26 @@ class Publisher(Peer):
     def idle(self) -> bool:
         return not self._under_way
 
+    @property
+    def full(self) -> bool:
+        """It sends no more before something is acknowledged."""
+        return len(self._under_way) >= WINDOW
+
     async def run(self) -> None:
         """Until cancelled."""
         while True:
             if not await self.connect():
                 continue
             leaves_after = asyncio.get_running_loop().time() + self.chance.uniform(*STAY_SECONDS)
-            while self.connected and (self.finishing or asyncio.get_running_loop().time() < leaves_after):
+            while self.connected and (self._stays or asyncio.get_running_loop().time() < leaves_after):
                 if not self.finishing:
                     self._burst()
                 await asyncio.sleep(self.chance.uniform(0, PAUSE_SECONDS_MAX) / self._pace)
             self.drop()
+
+    @property
+    def _stays(self) -> bool:
+        return self.finishing or not self.restless
 
     def publish(self, topic: Topic) -> None:
         """The next message of a topic."""
@@ -80,6 +90,8 @@ class Publisher(Peer):
         self._send(packet_id, dup=False)
 
     def _burst(self) -> None:
+        if not self.topics:
+            return
         for _ in range(min(self.chance.randint(1, BURST_MAX), WINDOW - len(self._under_way))):
             self.publish(self.chance.choice(self.topics))
 

@@ -9,8 +9,8 @@ import asyncio
 import itertools
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +168,18 @@ class Stage:
         if victim is not Victim.STORE:
             node.process.kill()
         self.kills += 1
+
+    @contextmanager
+    def frozen_store(self) -> Iterator[None]:
+        """The store neither answers nor writes; goes on afterwards, if it still lives."""
+        store = None if self.node is None else self.store_pid(self.node)
+        assert store is not None, "there is no store to freeze"
+        os.kill(store, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(store, signal.SIGCONT)
 
     @staticmethod
     def store_pid(node: Node) -> int | None:

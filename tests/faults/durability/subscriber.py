@@ -51,6 +51,7 @@ class Subscriber(Peer):
         self.group = group
         self.habits = habits or Habits()
         self.subscribed = asyncio.Event()
+        self.stubborn = False  # acknowledges nothing: it takes what it has to, and then falls behind
         self._due: deque[tuple[int, bytes]] = deque()  # acknowledgements, in order [MQTT-4.6.0-2] [MQTT-4.6.0-3]
         self._timer: asyncio.TimerHandle | None = None
 
@@ -66,7 +67,8 @@ class Subscriber(Peer):
                 await self.stay_on()
                 continue
             if self.chance.random() < habits.orderly:
-                self._answer()
+                if not self.stubborn:
+                    self._answer()
                 await self.leave()
             else:
                 self.drop()
@@ -118,7 +120,7 @@ class Subscriber(Peer):
         kind = Kind.PUBACK if packet.qos == 1 else Kind.PUBREC
         if packet.qos:
             self._due.append((0 if packet.retain else packet.packet_id, wire.acknowledge(kind, packet.packet_id)))
-        if self._timer is not None:
+        if self._timer is not None or self.stubborn:
             return
         if self.chance.random() < self.habits.holds and not self.finishing:
             delay = self.chance.uniform(0, HOLD_SECONDS_MAX)
