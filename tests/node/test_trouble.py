@@ -137,22 +137,6 @@ async def replicas(servers: Servers) -> dict[str, int]:
         return {name: (await look(link, name)).replicas for name in names}
 
 
-def test_a_node_whose_store_another_one_takes_over_lets_go_and_says_so(make_node: NodeMaker) -> None:
-    with running(room=ROOM) as servers:
-        first = make_node(external(servers.urls))
-        with WatchedStore(first) as watched:
-            watched.until_ready()
-            second = make_node(external(servers.urls))
-            with WatchedStore(second) as other:
-                other.until_ready()
-                until(lambda: "another node has taken over this store" in watched.readiness(), "it is noticed")
-                assert "another node has taken over" in watched.alarms()["store_down"]
-                assert watched.is_healthy()
-                assert "another node has taken over this store" in first.log()
-                assert first.stop() == 0
-                assert not other.readiness(), "the one that took over is not disturbed"
-
-
 def test_an_external_store_that_grants_too_little_is_told(make_node: NodeMaker) -> None:
     with running(room="100MB") as servers, WatchedStore(make_node(external(servers.urls))) as watched:
         until(lambda: "journal.max_bytes" in watched.readiness(), "the reason is told")

@@ -2,35 +2,32 @@
 
 It is done once, when the store is there for the first time, and tried until it works. What is open then lives through
 everything that the store goes through, with two exceptions. Another node that uses the same store has *deposed* this
-one: two would give clients two truths, so this one lets go of everything and stays so until an operator decides. And a
-table that the store refused for good takes no changes any more. Both are said by `trouble`.
+one: two would give clients two truths, so this one lets go of everything and stays so until an operator decides; the
+newer one is right, and nothing is ever seized back (`ownership`). And a table that the store refused for good takes no
+changes any more. Both are said by `trouble`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
-from base64 import b64decode
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from brookmq.base.config import Config
+from brookmq.node.ownership import SESSIONS, Ownership
 from brookmq.store.errors import Deposed, StoreError, StoreFull
 from brookmq.store.journal.journal import Journal, JournalSettings
 from brookmq.store.journal.recovery import open_journal
 from brookmq.store.journal.seeking import stream_name
 from brookmq.store.link import Link
-from brookmq.store.log import ownership_subject
-from brookmq.store.record import decode_ownership
 from brookmq.store.streams import look
 from brookmq.store.table.log import TableLog
 from brookmq.store.table.opening import open_table
 
 log = logging.getLogger("brookmq.node")
 
-SESSIONS: Final = "sessions"  # names of tables
-RETAINED: Final = "retained"
+RETAINED: Final = "retained"  # name of a table
 PAUSE_S_MIN: Final = 0.1  # before opening is tried again; doubled each time
 PAUSE_S_MAX: Final = 4.0  # a store that is back is in use within 5 s
 LOOK_S: Final = 1.0  # between two looks at how things are
@@ -58,13 +55,15 @@ class Opening:
         self._replicas = replicas
         self._journal_link = journal_link
         self._table_link = table_link
-        self._label = f"{config.node.name} {secrets.token_hex(8)}".encode()  # of this run: no two are alike
+        self._ownership = Ownership(table_link, config.node.name)
         self._on_open = on_open
         self._on_change = on_change
         self._tasks: list[asyncio.Task[None]] = []
         self._waiting: str | None = "the store is being opened"  # None once all is open
         self._failed = ""  # for good
-        self._let_go = False  # nothing is held any more
+        self._deposed = False  # because of another node
+        self._opened = False  # the broker has all of it
+        self._letting_go: asyncio.Task[None] | None = None  # of all that is held
         self._hindered = ""  # why appends have waited since the look before
         self._hindrance = ""  # what the last look saw
         self.journal: Journal | None = None
@@ -95,27 +94,48 @@ class Opening:
     # Opening
 
     async def _open_all(self) -> None:
-        await asyncio.gather(self._open_journal(), self._open_sessions(), self._open_retained())
-        assert self.journal is not None
-        assert self.sessions is not None
-        assert self.retained is not None
-        await self._on_open(self.journal, self.sessions, self.retained)
+        try:
+            await self._open_sessions()
+            # What is under way ends by itself: half of a journal that nobody has would stay open.
+            outcomes = await asyncio.gather(self._open_journal(), self._open_retained(), return_exceptions=True)
+            for outcome in outcomes:
+                if outcome is not None:
+                    raise outcome
+        except Deposed as error:
+            await self._depose(str(error))
+        else:
+            assert self.journal is not None
+            assert self.sessions is not None
+            assert self.retained is not None
+            await self._on_open(self.journal, self.sessions, self.retained)
+        self._opened = True
+        if self._deposed:
+            await self._close_all(0.0)
+            return
         self._waiting = None
         self._on_change()
         self._spawn(self._watch())
 
     async def _open_sessions(self) -> None:
+        """First of all: whoever has the sessions has the store."""
         self.sessions = await self._persist(lambda: self._open_table(SESSIONS))
 
     async def _open_retained(self) -> None:
-        self.retained = await self._persist(lambda: self._open_table(RETAINED))
+        self.retained = await self._persist(lambda: self._open_table(RETAINED), as_owner=True)
 
-    async def _persist(self, attempt: Callable[[], Awaitable[Thing]]) -> Thing:
-        """Tries until it works; what is in the way is told meanwhile."""
+    async def _persist(self, attempt: Callable[[], Awaitable[Thing]], *, as_owner: bool = False) -> Thing:
+        """Tries until it works; what is in the way is told meanwhile. Another node that came later ends it.
+
+        ``as_owner``: only while the sessions are this node's, since it would be taken from who has them now.
+        """
         pause = PAUSE_S_MIN
         while True:
             try:
+                if as_owner and (owner := await self._ownership.other()):
+                    raise Deposed(owner)
                 return await attempt()
+            except Deposed:
+                raise
             except StoreFull as error:
                 self._tell(f"the store has no room for journal.max_bytes or on its disk: {error}")
             except StoreError as error:
@@ -137,12 +157,13 @@ class Opening:
             max_bytes=wanted.max_bytes,
             cache_bytes_max=wanted.cache_bytes_max,
             pending_bytes_max=wanted.waiting_bytes_max,
-            label=self._label,
+            label=self._ownership.label,
+            entitled=self._entitled,
         )
-        self.journal = await self._persist(lambda: open_journal(self._journal_link, settings))
+        self.journal = await self._persist(lambda: open_journal(self._journal_link, settings), as_owner=True)
 
     async def _open_table(self, name: str) -> TableLog:
-        table = await open_table(self._table_link, name, replicas=self._replicas, label=self._label)
+        table = await open_table(self._table_link, name, replicas=self._replicas, label=self._ownership.label)
         table.on_failed = self._table_failed
         return table
 
@@ -152,12 +173,8 @@ class Opening:
         assert self.journal is not None
         looks = 0
         while True:
-            for shard in self.journal.shards:
-                if isinstance(shard.failed, Deposed):
-                    await self._depose(str(shard.failed))
-                    return
-            if owner := await self._other_owner():
-                await self._depose(f"it is {owner}'s now")
+            await self._ask_owner()
+            if self._deposed:
                 return
             before, self._hindrance = self._hindrance, self.journal.trouble
             hindered = self._hindrance if before else ""  # what passes within a second is nobody's concern
@@ -179,28 +196,42 @@ class Opening:
         else:
             self.journal_bytes = sum(sizes)
 
+    # Another node
+
+    async def _ask_owner(self) -> None:
+        """So that a node without traffic notices it, too."""
+        try:
+            owner = await self._ownership.other()
+        except StoreError:  # no answer is no news
+            return
+        if owner:
+            await self._depose(owner)
+
+    async def _entitled(self) -> bool:
+        """A shard's log has another appender, or seems to: retention can take the record that would tell."""
+        owner = await self._ownership.other()
+        if owner:
+            self._spawn(self._depose(owner))
+        return not owner
+
     def _table_failed(self, error: StoreError) -> None:
         if isinstance(error, Deposed):
-            self._spawn(self._depose(str(error)))
+            self._spawn(self._lost_table(error))
         else:
             self._fail(f"the store has refused what it was given, restart the node: {error}")
 
-    async def _other_owner(self) -> str:
-        """Who owns the sessions instead of this node, so that a node without traffic notices it, too; empty: nobody."""
-        query = {"last_by_subj": ownership_subject(SESSIONS)}
-        try:
-            answer = await self._table_link.api(f"STREAM.MSG.GET.{SESSIONS.upper()}", query)
-            label = decode_ownership(b64decode(answer["message"]["data"]))[1]
-        except StoreError:  # no answer, or the record was purged after its snapshots
-            return ""
-        return "" if label == self._label else label.decode("utf-8", "replace").partition(" ")[0]
+    async def _lost_table(self, error: Deposed) -> None:
+        await self._ask_owner()  # who can be named is named
+        await self._depose(str(error))
 
     async def _depose(self, how: str) -> None:
         """Another node appends where this one did. It is not fought: the newer one is right."""
-        if self._failed:
+        if self._deposed:
             return
+        self._deposed = True
         self._fail(f"another node has taken over this store: {how}; stop one of the two, and start this one again")
-        await self._close_all(0.0)
+        if self._opened:
+            await self._close_all(0.0)
 
     def _fail(self, reason: str) -> None:
         if not self._failed:
@@ -211,10 +242,16 @@ class Opening:
     # The end
 
     async def _close_all(self, flush_s: float) -> None:
-        if self._let_go:
-            return
-        self._let_go = True
+        """Once, and to its end, whoever asks for it and is told to stop meanwhile."""
+        if self._letting_go is None:
+            self._letting_go = asyncio.create_task(self._let_go(flush_s))
+        await asyncio.shield(self._letting_go)
+
+    async def _let_go(self, flush_s: float) -> None:
         tables = [table for table in (self.sessions, self.retained) if table is not None]
+        if self._deposed:
+            for table in tables:
+                table.fail(Deposed(self._failed))
         await asyncio.gather(self._close_journal(flush_s), *(table.close(flush_s) for table in tables))
 
     async def _close_journal(self, flush_s: float) -> None:

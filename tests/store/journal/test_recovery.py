@@ -7,10 +7,11 @@ import contextlib
 import dataclasses
 import random
 import time
+from unittest.mock import patch
 
 import pytest
 
-from brookmq.store.errors import StoreError
+from brookmq.store.errors import Ambiguous, Deposed, StoreError
 from brookmq.store.journal.batch import Batch
 from brookmq.store.journal.index import BATCHES_PER_SUMMARY
 from brookmq.store.journal.journal import Journal, JournalSettings
@@ -207,9 +208,19 @@ def test_retention_by_bytes_is_seen_at_the_next_start() -> None:
         run(test(servers))
 
 
-def test_a_shard_that_lost_its_log_takes_it_back_and_tells_what_was_stored(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_shard_that_lost_its_log_by_mistake_takes_it_back_and_tells_what_was_stored(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    answers = [False, True]  # the store can't say at first whose it is
+
+    async def entitled() -> bool:
+        if not answers.pop(0):
+            raise Ambiguous("no answer")
+        return True
+
     async def test(servers: Servers) -> None:
-        async with linked(servers) as link, journal_over(link, ONE) as journal:
+        settings = dataclasses.replace(ONE, entitled=entitled)
+        async with linked(servers) as link, journal_over(link, settings) as journal:
             handed: list[Batch] = []
             journal.on_stored = handed.append
             await fill(journal, 0, 20)
@@ -224,6 +235,49 @@ def test_a_shard_that_lost_its_log_takes_it_back_and_tells_what_was_stored(caplo
             await check(journal, stored + 10)
             assert payloads(handed) == [b"%08d" % number for number in range(stored + 10)]
             assert "takes messages again" in caplog.text
+            assert not answers
+
+    with running() as servers:
+        run(test(servers))
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_shard_that_another_owner_has_is_left_to_it(asked: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def entitled() -> bool:
+        return False
+
+    async def test(servers: Servers) -> None:
+        settings = dataclasses.replace(ONE, entitled=entitled if asked else None)
+        async with linked(servers) as link, journal_over(link, settings) as journal:
+            await fill(journal, 0, 3)
+            other = AppendLog(link, "JOURNAL_0", "journal_0")
+            term = await other.seize()
+            assert await append(journal, [group(b"00000003", [3])]) == 0x97
+            await until(lambda: "JOURNAL_0 is left to its new owner" in caplog.text, "it gives up")
+            assert await append(journal, [group(b"00000004", [4])]) == 0x97, "refused at once"
+            assert isinstance(journal.shards[0].failed, Deposed)
+            assert (await look(link, "JOURNAL_0")).last_sequence == term
+            assert await other.append(b"mine") == term + 1
+            await other.leave()
+
+    with running() as servers:
+        run(test(servers))
+
+
+def test_a_journal_that_was_left_takes_nothing_and_seizes_nothing() -> None:
+    async def test(servers: Servers) -> None:
+        async with linked(servers) as link:
+            journal = await open_journal(link, ONE)
+            await fill(journal, 0, 3)
+            await journal.abandon()
+            last = (await look(link, "JOURNAL_0")).last_sequence
+            with patch("brookmq.store.journal.recovery.REGAIN_PAUSE_S", 0.0):
+                assert await append(journal, [group(b"00000003", [3])]) == 0x97
+                assert await append(journal, [group(b"00000004", [4])]) == 0x97
+                for _ in range(20):  # seizing would take three questions
+                    assert (await look(link, "JOURNAL_0")).last_sequence == last
+            async with journal_over(link, ONE) as again:
+                assert again.shards[0].stored == 3
 
     with running() as servers:
         run(test(servers))

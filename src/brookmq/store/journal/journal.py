@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -43,6 +43,8 @@ class JournalSettings:
     cache_bytes_max: int = 64 * 1024 * 1024
     pending_bytes_max: int = 4 * 1024 * 1024  # of one shard
     label: bytes = b""  # names the owner to people
+    # After another owner: whether the journal is this one's all the same. Raises ``StoreError``: it can't be said now.
+    entitled: Callable[[], Awaitable[bool]] | None = None
     limits: ShardLimits | None = field(default=None)  # instead of what follows from the above
 
 
@@ -155,6 +157,8 @@ class Journal:
         """Leaves at once."""
         if self._tending is not None:
             await end([self._tending])
+        for opened in self._open:
+            opened.shard.on_failed = None  # what is added from now on is refused, and no reason to seize the log again
         for opened in self._open:
             await opened.appender.log.leave()
             await opened.reading.close()

@@ -3,8 +3,10 @@
 What no summary covers is read again in the background, some hundred batches at most. Meanwhile everything works but
 finding by filter id in those batches, which waits for it; so the time that a start takes does not depend on it.
 
-A shard whose log ended (a refusal, another owner) is seized again, and what was stored without an answer is told
-to receivers as if the answer had come: its publishers were told that it is not known to be stored, so they repeat it.
+A shard whose log ended by a refusal is seized again, and what was stored without an answer is told to receivers as if
+the answer had come: its publishers were told that it is not known to be stored, so they repeat it. A log that another
+appender has seized is not taken back, or two nodes would take it from each other for ever, unless whoever opened the
+journal knows that it is still its own (``JournalSettings.entitled``).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Final
 
 from brookmq.base import faults
 from brookmq.base.errors import InvariantError
-from brookmq.store.errors import StoreError
+from brookmq.store.errors import Deposed, StoreError
 from brookmq.store.journal.batch import Batch
 from brookmq.store.journal.cache import Cache
 from brookmq.store.journal.index import Hole, ShardIndex
@@ -38,7 +40,7 @@ from brookmq.store.streams import Stream, declare
 
 log = logging.getLogger("brookmq.store")
 
-REGAIN_PAUSE_S: Final = 1.0  # two nodes that fight for a shard by mistake do it once a second
+REGAIN_PAUSE_S: Final = 1.0  # between two attempts, and before the first one
 
 
 async def open_journal(link: Link, settings: JournalSettings) -> Journal:
@@ -84,6 +86,7 @@ class _Opener:
         self._link = link
         self._number = number
         self._label = settings.label
+        self._entitled = settings.entitled
         self._journal = journal
         self._limits = settings.limits or ShardLimits(
             pending_bytes_max=settings.pending_bytes_max, recent_bytes_max=settings.cache_bytes_max // 4 // count
@@ -165,13 +168,17 @@ class _Opener:
         self._journal.on_stored(batch)
 
     async def _regain(self, opened: OpenShard, error: StoreError) -> None:
-        """The log has ended: seizes it again, until that works."""
+        """The log has ended: seizes it again, until that works, unless it is another's now."""
         shard, seeker, stream = opened.shard, opened.reading.seeker, self._stream.name
         log.error("%s takes no messages: %s", stream, error)
+        deposed = isinstance(error, Deposed)
         while shard.failed is not None:
             await asyncio.sleep(REGAIN_PAUSE_S)
             try:
                 if not opened.appender.log.owned:
+                    if deposed and not (self._entitled is not None and await self._entitled()):
+                        log.error("%s is left to its new owner", stream)
+                        return
                     await self._seize(opened.appender)
                 tail = await read_tail(seeker.lanes, self._number, opened.appender.log.term)
                 missed: list[Batch] = []

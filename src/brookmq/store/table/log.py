@@ -23,8 +23,8 @@ from brookmq.store.table.tail import Tail
 
 
 class TableLog:
-    """One table. Another owner of its log, or a refusal for good, *fails* it: it takes changes and stores none, is
-    full for ever, and says why in ``failed`` and once to ``on_failed``; open it again."""
+    """One table. Another owner of its log, or a refusal for good, *fails* it: it forgets the changes that it is given,
+    is full for ever, and says why in ``failed`` and once to ``on_failed``; open it again."""
 
     on_part: OnPart
     encode_part: EncodePart
@@ -88,6 +88,8 @@ class TableLog:
         return self.loading.all_loaded
 
     def change(self, key: bytes, op: bytes, done: Callable[[], None] | None = None) -> None:
+        if self.failed is not None:  # nobody is told that it is done; kept, these would grow for ever
+            return
         part = part_of(key)
         if not self.loading.loaded(part):
             self.loading.note(part, key, op)
