@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 0.1
 # A collection costs some 0.4 µs for each object that it looks at, and the loop stands still meanwhile. So it looks at
-# few: a thousand new ones, or the six thousand of the last few collections, two milliseconds. That costs no more in all,
+# few: a thousand new ones, or the six thousand of the last few collections, 2 ms. That is no more work in all,
 # since what survives is looked at once in each generation. A full collection over a large table, which stalls the loop
 # whatever its thresholds are, is rare; and what sessions bring when they are loaded is frozen on the way.
 GC_THRESHOLDS = (1_000, 5, 20_000)
