@@ -333,3 +333,95 @@ def test_a_group_is_never_written_before_its_members(node: MemoryNode) -> None:
         client.sync()
         got.extend(int(client.take().payload) for _ in range(len(client._early)))
     assert sorted(got) == [0, 1, 2, 3]
+
+
+def test_a_retained_message_that_only_the_journal_has_is_retained(node: MemoryNode) -> None:
+    """At QoS 2 its publisher finds its packet id open, and the repeat is not looked at again."""
+    reader(node, qos=2, filter="r/#").close()
+    publisher = writer(node)
+    publisher.publish("r/a", b"old", qos=1, retain=True)
+    node.pass_time(2)
+    node.values_table.hold()
+    publisher.send(wire.publish("r/a", b"new", qos=2, packet_id=7, retain=True))
+    publisher.expect_nothing()
+    node = MemoryNode(after=node)
+    publisher = writer(node, new=False)
+    publisher.send(wire.publish("r/a", b"new", qos=2, packet_id=7, retain=True, dup=True))
+    publisher.expect(Kind.PUBREC)
+    node = MemoryNode(after=node)
+    client = node.client(5, "c")
+    client.subscribe("r/#", qos=1)
+    assert client.take_payloads(1) == [b"new"]
+    assert reader(node, new=False).take_payloads(2) == [b"old", b"new"]
+
+
+def test_a_later_value_is_not_replaced_by_one_of_the_journal(node: MemoryNode) -> None:
+    reader(node, qos=2, filter="r/#").close()
+    writer(node).send(wire.publish("r/a", b"first", qos=2, packet_id=7, retain=True))  # never reads its PUBREC
+    node.monotonic += 0.1
+    node.broker.tick(node.now, node.monotonic)
+    node.client(5, "other").publish("r/a", b"second", qos=1, retain=True)
+    node = MemoryNode(after=node)
+    client = node.client(5, "c")
+    client.subscribe("r/#", qos=1)
+    assert client.take_payloads(1) == [b"second"]
+
+
+def test_an_id_is_not_open_before_its_value_is_stored(node: MemoryNode) -> None:
+    """Nobody needs the message kept, so that it is in no journal."""
+    publisher = writer(node)
+    node.values_table.hold()
+    publisher.send(wire.publish("r/a", b"new", qos=2, packet_id=7, retain=True))
+    publisher.expect_nothing()
+    node = MemoryNode(after=node)
+    publisher = writer(node, new=False)
+    publisher.send(wire.publish("r/a", b"new", qos=2, packet_id=7, retain=True, dup=True))
+    publisher.expect(Kind.PUBREC)
+    node = MemoryNode(after=node)
+    client = node.client(5, "c")
+    client.subscribe("r/#", qos=1)
+    assert client.take_payloads(1) == [b"new"]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("anybody", [False, True])
+def test_a_retained_will_is_never_the_later_value(node: MemoryNode, kept: bool, anybody: bool) -> None:
+    """A client that says "online" when it is back must not be told "offline" by its own last will."""
+    if anybody:
+        reader(node, filter="state/#").close()
+    properties = EXPIRY if kept else []
+    offline = Will("state/device", b"offline", qos=1, retain=True)
+    node.client(5, "device", props=properties, will=offline).close()
+    node.values_table.hold()
+    node.client(5, "device", props=properties, will=offline).close()
+    back = MemoryStream(node, "")
+    back.send(wire.connect("device", version=5, clean=True, props=properties))
+    with pytest.raises(TimeoutError):
+        back.receive(0.0)  # its will is on its way
+    node.values_table.release()
+    device = Client(("", 0), 5, back)
+    assert device.expect(Kind.CONNACK).reason == 0
+    device.publish("state/device", b"online", qos=1, retain=True)
+    node = MemoryNode(after=node)
+    node.pass_time(1)
+    client = node.client(5, "c")
+    client.subscribe("state/#", qos=1)
+    assert client.take_payloads(1) == [b"online"]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_delayed_message_goes_out_once(node: MemoryNode, stored: bool) -> None:
+    reader(node, qos=2).close()
+    publisher = writer(node)
+    publisher.publish("$delayed/60/t/late", b"later", qos=2, retain=True)
+    node.values_table.hold()
+    node.pass_time(61)
+    node = MemoryNode(after=node, unanswered=9 if stored else 0)
+    node.pass_time(61)
+    subscriber = reader(node, qos=2, new=False)
+    assert subscriber.take_payloads(1) == [b"later"]
+    subscriber.expect_nothing()
+    client = node.client(5, "c")
+    client.subscribe("t/#", qos=1)
+    assert client.take_payloads(1) == [b"later"]
+    assert node.broker.delayed.count == 0

@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from brookmq.store import meta_record as meta
 from brookmq.store.errors import BadRecord
-from brookmq.store.session_state import EPOCHS_MAX, Epoch, GroupState, MetaState, group_key, session_key, will_key
+from brookmq.store.session_state import (
+    EPOCHS_MAX,
+    Epoch,
+    GroupState,
+    MetaState,
+    group_key,
+    is_will_key,
+    session_key,
+    will_key,
+)
+from brookmq.store.table.interface import part_of
 from tests.store.states import cursors, group_states, times
 
 FIXTURE = Path(__file__).with_name("fixtures") / "meta-1.hex"
@@ -82,7 +92,10 @@ def test_groups_that_were_kept_are_read(state: GroupState) -> None:
 
 def test_keys_are_told_apart() -> None:
     assert session_key("ä") == b"c\xc3\xa4"
-    assert will_key("ä") == b"w\xc3\xa4"
+    assert will_key("ä", 258) == b"c\xc3\xa4\xff\0\0\0\0\0\0\1\2"
+    assert is_will_key(will_key("ä", 1))
+    assert not is_will_key(session_key("ä"))
+    assert part_of(will_key("ä", 1)) == part_of(session_key("ä"))
     assert group_key("g", b"a/#") == b"gg\0a/#"
 
 

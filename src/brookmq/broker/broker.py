@@ -19,7 +19,7 @@ from brookmq.broker.acknowledging import Patient, Ticket
 from brookmq.broker.admission import Admission
 from brookmq.broker.connecting import Mechanism
 from brookmq.broker.delayed import PREFIX as DELAYED_PREFIX
-from brookmq.broker.delayed import DelayedEntry, DelayedMessages, parse, postponed
+from brookmq.broker.delayed import DelayedEntry, DelayedMessages, is_delayed, origin_of, parse, postponed
 from brookmq.broker.dispatch import Dispatcher
 from brookmq.broker.durable_values import DurableValues
 from brookmq.broker.journal_replay import JournalReplay
@@ -38,7 +38,7 @@ from brookmq.broker.subscribing import Subscriptions
 from brookmq.broker.subscription import Subscription
 from brookmq.broker.timers import Timers
 from brookmq.broker.topics import Audience, TopicIndex
-from brookmq.broker.waits import Wait, Waits
+from brookmq.broker.waits import Waits
 from brookmq.broker.wills import Wills
 from brookmq.mqtt import reasons
 from brookmq.mqtt.packets import SubscriptionRequest
@@ -112,7 +112,10 @@ class Broker:
         self.subscriptions.heads = self.journaling.heads
         self.subscriptions.group_needs_reader = self.keeper.group_needs_reader
         self.values: DurableValues | None = None
-        self._unkept: list[Wait] = []  # acknowledgements of retained and delayed messages, before the store is open
+        self.restoring.regain = self._regain
+        # before the store is open: messages to be retained, acknowledgements of retained and delayed ones
+        self._regaining: list[tuple[Group, Callable[[], None]]] = []
+        self._unkept: list[Callable[[], None]] = []
         self._held: list[Session] = []  # sessions that send nothing until all are loaded
         self._looked_for: list[tuple[str, Callable[[], None]]] = []  # sessions, before the store is open
         self._begun_clean: set[str] = set()  # client ids that began anew before the store could be told
@@ -142,10 +145,33 @@ class Broker:
         table.begin_loading()
         self.keeper.replays.opened()
         self.values = DurableValues(values, self.retained, self.delayed, self.replays)
+        self._find_delayed(self.values)
         self.values.begin_with_what_is_there()
         waiting, self._unkept = self._unkept, []
         for wait in waiting:
             self.values.after(wait)
+        if values.all_loaded:
+            self.values.after(self.values.on_loaded)
+        regaining, self._regaining = self._regaining, []
+        for group, done in regaining:
+            self._regain(group, done)
+
+    def _find_delayed(self, values: DurableValues) -> None:
+        """Delayed messages that the journal has: until all values are there, a start has to find them."""
+        origins = self.restoring.origins
+        values.went_out = {
+            origin: group for origin, group in origins.items() if is_delayed(origin) and group is not None
+        }
+        if values.went_out:
+            floors = self.keeper.floors
+            floors[b"delayed"] = self.restoring.looked_from
+            values.on_loaded = lambda: floors.pop(b"delayed", None)
+
+    def _regain(self, group: Group, done: Callable[[], None]) -> None:
+        if self.values is None:
+            self._regaining.append((group, done))
+        else:
+            self.values.regain(group.message(), self.now, done)
 
     def knows(self, client_id: str, clean: bool) -> bool:
         """Whether what the store has of a client is here. One that begins anew and leaves nothing can do without."""
@@ -249,10 +275,14 @@ class Broker:
             return
         ticket.waits += 1
         wait = self.waits.begin(ticket.stored, lambda: ticket.count_down(reasons.QUOTA_EXCEEDED))
-        if values is None:
-            self._unkept.append(wait)
+        self.when_values_stored(wait)
+
+    def when_values_stored(self, callback: Callable[[], None]) -> None:
+        """Calls back when all that was retained or delayed so far is stored."""
+        if self.values is None:
+            self._unkept.append(callback)
         else:
-            values.after(wait)
+            self.values.after(callback)
 
     def _delay(self, message: Message, now: float, ticket: Ticket | None) -> int:
         parsed = parse(message.topic)
@@ -276,11 +306,20 @@ class Broker:
         return 0
 
     def _publish_delayed(self, entry: DelayedEntry, now: float) -> None:
-        """It leaves the store when it is where it has to be: a crash in between publishes it again."""
-        ticket = Patient(lambda: self.delayed.finish(entry.id), self.given_up)
+        """It leaves the store when it is where it has to be. After a crash in between it is published again, unless the
+        journal has it."""
+        origin = origin_of(entry.id)
+        if self.values is not None:
+            self.keeper.floors[origin] = self.journaling.heads()
+
+        def settled() -> None:
+            self.keeper.floors.pop(origin, None)
+            self.delayed.finish(entry.id)
+
+        ticket = Patient(settled, self.given_up)
         message = entry.message
         try:
-            self.publish(message, self.sessions.by_client_id.get(message.client_id), now, ticket)
+            self.publish(message, self.sessions.by_client_id.get(message.client_id), now, ticket, origin)
         finally:
             ticket.settle(reasons.SUCCESS)
 

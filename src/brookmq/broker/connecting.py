@@ -356,7 +356,10 @@ def _open_session(
     if not session.kept and not discarded:
         if session.will is not None:
             broker.sessions.wills.stand(session)
-        _begin(channel, session, client, present, connack, now)
+        if broker.sessions.wills.on_its_way(client.client_id):
+            _wait_for_will(channel, session, client, present, connack)
+        else:
+            _begin(channel, session, client, present, connack, now)
         return
 
     _store_session(channel, session, client, present, connack)
@@ -373,6 +376,17 @@ def _look_for_session(
 
     channel.hold()
     broker.find_session(client.client_id, broker.waits.begin(found, lambda: _store_silent(channel)))
+
+
+def _wait_for_will(channel: Channel, session: Session, client: ClientInfo, present: bool, connack: bytes) -> None:
+    """The client may be about to replace the retained will of its last connection: that has to be there before."""
+    broker = channel.broker
+
+    def begin() -> None:
+        channel.go_on(lambda: _begin(channel, session, client, present, connack, broker.now))
+
+    channel.hold()
+    broker.sessions.wills.when_settled(client.client_id, broker.waits.begin(begin, begin))
 
 
 def _store_session(channel: Channel, session: Session, client: ClientInfo, present: bool, connack: bytes) -> None:
@@ -392,7 +406,8 @@ def _store_session(channel: Channel, session: Session, client: ClientInfo, prese
             session.live = False
             session.cursors = broker.journaling.heads()
             session.keeper = broker.keeper
-        broker.keeper.began(session, present, wait)
+        wills = broker.sessions.wills
+        broker.keeper.began(session, present, lambda: wills.when_settled(client.client_id, wait))
     else:
         if session.will is not None:
             broker.sessions.wills.stand(session)

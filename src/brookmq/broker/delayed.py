@@ -22,7 +22,18 @@ from brookmq.base.message import Message
 PREFIX = b"$delayed/"
 INTERVAL_SECONDS_MAX = 4_294_967  # 32 bits of milliseconds; a larger number is a point in time
 TOPIC_NAME_INVALID = 0x90
+_ORIGIN = b"delayed\0"
 _DIGITS_MAX = 10  # 10 digits of unix seconds reach the year 2286
+
+
+def origin_of(number: int) -> bytes:
+    """Names a delayed message in the journal, once it is published."""
+    return _ORIGIN + number.to_bytes(8, "big")
+
+
+def is_delayed(origin: bytes) -> bool:
+    """Whether an origin in the journal is that of a delayed message."""
+    return origin.startswith(_ORIGIN)
 
 
 def parse(topic: bytes) -> tuple[int, bytes] | None:

@@ -22,12 +22,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from brookmq.base.message import Message
-from brookmq.broker.delayed import DelayedEntry, DelayedMessages
+from brookmq.broker.delayed import DelayedEntry, DelayedMessages, origin_of
 from brookmq.broker.publishing import SYS_PREFIX
 from brookmq.broker.replay import Replays
 from brookmq.broker.retained import RetainedStore, part_of_topic
+from brookmq.store.journal.group import Group
 from brookmq.store.message_record import decode_message, encode_message
 from brookmq.store.table.interface import META_KEY, META_PART, PARTS, Entry, Table
 from brookmq.store.value_record import (
@@ -60,6 +62,8 @@ class DurableValues:
         self._waiting: deque[tuple[int, Callable[[], None]]] = deque()  # (taken, callback), in order
         self._numbers: dict[int, set[int]] = {}  # of delayed messages, by part
         self._reserved = 0  # numbers up to this one are ours to give
+        self.went_out: dict[bytes, Group] = {}  # delayed messages that the journal has, by their origin
+        self.on_loaded: Callable[[], Any] = lambda: None  # all is there, and what that changed is stored
         self._asked: set[int] = set()  # parts that are loaded ahead of others
         table.on_part = self._on_part
         table.encode_part = self._encode_part
@@ -110,6 +114,22 @@ class DurableValues:
             self._asked.add(part)
             self.table.load(part, self._replays.wake)
         return False
+
+    def regain(self, message: Message, now: float, done: Callable[[], None]) -> None:
+        """A message that the journal has and that this table may not have, since the node died: it is retained unless
+        its topic has a later one. ``done`` when that is stored."""
+        part = part_of_topic(message.topic)
+
+        def put() -> None:
+            kept = self._retained.peek(message.topic)
+            if kept is None or kept.published_at < message.published_at:
+                self._retained.set(message, now)
+            self.after(done)
+
+        if self.table.loaded(part):
+            put()
+        else:
+            self.table.load(part, put)
 
     # -- backups, and people who want to be forgotten
 
@@ -200,14 +220,29 @@ class DurableValues:
         self._replays.turn.call_soon(self._part_is_there)
 
     def _restore_delayed(self, part: int, number: int, state: bytes) -> None:
-        if self._delayed.peek(number) is None:
+        group = self.went_out.pop(origin_of(number), None)
+        if group is not None:
+            self._finish(number, group)
+        elif self._delayed.peek(number) is None:
             due, message = decode_delayed(state)
             self._delayed.restore(DelayedEntry(number, due, message))
             self._numbers.setdefault(part, set()).add(number)
 
+    def _finish(self, number: int, group: Group) -> None:
+        """A delayed message that went out before the node died: it may be a retained one."""
+
+        def gone() -> None:
+            self._change(delayed_key(number), DELETED)
+
+        if group.retain:
+            self.regain(group.message(), group.published_at, gone)
+        else:
+            gone()
+
     def _part_is_there(self) -> None:
         if self.table.all_loaded:
             self._replays.wake()
+            self.after(self.on_loaded)
 
     def _encode_part(self, part: int) -> Iterator[Entry]:
         if part == META_PART:

@@ -62,6 +62,8 @@ class GroupReader:
             if state.live and epoch_watermark:
                 cursors = [max(pair) for pair in zip(cursors, epoch_watermark, strict=True)]
             self.cursors = [min(pair) for pair in zip(cursors, heads, strict=True)]
+        self.returned = deque(each for each in self.returned if not self._comes(each))
+        if state is not None:
             self.returned.extend(state.returned)
         for member in self.group.members:
             window = member.session.window
@@ -159,9 +161,21 @@ class GroupReader:
             self.returned.popleft()
         return True
 
+    def _comes(self, position: int) -> bool:
+        """Whether it is to be read from the journal: a member had it that is further than the group's cursors, which a
+        crash set back."""
+        return self.cursors is not None and position & OFFSET_MASK >= self.cursors[position >> OFFSET_BITS]
+
+    def leave(self, position: int) -> None:
+        """A member has ended that was sent this at QoS 2: nobody else gets it. [MQTT-4.8.2-4]"""
+        if not self.ready or self._comes(position):
+            self.with_members.add(position)
+
     def give_back(self, position: int) -> None:
+        """A member has ended that has not finished this."""
         self.with_members.discard(position)
-        self.returned.append(position)
+        if not self.ready or not self._comes(position):
+            self.returned.append(position)
         self.changed = True
         if not self.loading:
             self.loading = True

@@ -260,14 +260,14 @@ def _finish(channel: Channel, qos: int, packet_id: int, message: Message | None,
                 raise
             reason = error.reason  # this message is refused, the connection goes on
     if ticket is not None:
-        _settle(channel, session, ticket, reason)
+        _settle(channel, session, ticket, reason, message is not None and message.retain)
     if channel.turn.pressed and message is not None:
         full = channel.dispatcher.full_receiver(channel.index.audience(message.topic), channel.session)
         if full is not None:
             channel.wait_for(full)
 
 
-def _settle(channel: Channel, session: Session, ticket: Acknowledgement, reason: int) -> None:
+def _settle(channel: Channel, session: Session, ticket: Acknowledgement, reason: int, retained: bool) -> None:
     """What was refused is answered as refused; MQTT 3 has no words for that, so it gets the plain answer.
     [MQTT-4.3.2-4], [MQTT-4.3.3-8]"""
     if reason >= 0x80 and not channel.version5:
@@ -276,10 +276,20 @@ def _settle(channel: Channel, session: Session, ticket: Acknowledgement, reason:
     ticket.reason = reason
     if ticket.head == PUBREC << 4 and reason < 0x80 and session.kept and ticket.group is None:
         ticket.waits += 1  # nobody needs it kept, but that it was taken has to be known after a crash
-        channel.broker.keeper.opened(session, ticket.ids, ticket.stored)
+        if retained:  # first its value: a client that finds its id open does not send it again
+            channel.broker.when_values_stored(lambda: _open_id(channel, session, ticket))
+        else:
+            channel.broker.keeper.opened(session, ticket.ids, ticket.stored)
     elif ticket.head == PUBREC << 4 and reason >= 0x80 and session.open_ids is not None:
         session.open_ids.release(ticket.ids)  # refused: the packet id is free again [MQTT-4.3.3-9]
     ticket.settle(reason)
+
+
+def _open_id(channel: Channel, session: Session, ticket: Acknowledgement) -> None:
+    if ticket.reason >= 0x80 or not session.kept:  # it was given up meanwhile, or its session has ended
+        ticket.stored()
+    else:
+        channel.broker.keeper.opened(session, ticket.ids, ticket.stored)
 
 
 def _acknowledge_repeat(channel: Channel, session: Session, packet_id: int) -> None:

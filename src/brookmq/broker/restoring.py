@@ -11,6 +11,7 @@ its will are counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from brookmq.broker import session_image
 from brookmq.broker.client_table import ClientTable
@@ -31,12 +32,21 @@ from brookmq.store.session_state import (
     META_KEY,
     OFFSET_BITS,
     SESSION_KEY,
-    WILL_KEY,
     GroupState,
     MetaState,
     SessionState,
+    is_will_key,
 )
 from brookmq.store.table.interface import META_PART, Table, part_of
+
+
+class OpenId(NamedTuple):
+    """A QoS 2 packet id that its publisher has not released, as far as the journal tells."""
+
+    packet_id: int
+    position: int
+    group: Group | None  # of its message, if that is a retained one
+
 
 Entries = list[tuple[bytes, bytes]]
 
@@ -52,8 +62,10 @@ class Restoring:
         self.now = 0.0
         self.meta = MetaState({})
         self.heads: list[int] = []  # ends of the shards at start
-        self.open_ids: dict[str, list[tuple[int, int]]] = {}  # found in the journal: client id → (packet id, position)
-        self.origins: set[bytes] = set()  # found there: wills that were published
+        self.looked_from: list[int] = []  # where that began
+        self.open_ids: dict[str, list[OpenId]] = {}  # found in the journal, by client id
+        self.origins: dict[bytes, Group | None] = {}  # found there: what was published; None: what will be
+        self.regain: Callable[[Group, Callable[[], None]], None]  # makes a message retained, if it should be
         self.groups: dict[bytes, GroupState] = {}
         self.on_complete: Callable[[], None] = lambda: None
 
@@ -68,18 +80,22 @@ class Restoring:
             meta = fold_meta(meta, op)
         self.meta = meta or MetaState({})
         marks = [self.meta.epochs[number].watermark for number in sorted(self.meta.epochs, reverse=True)]
-        return next((list(mark) for mark in marks if mark), [])
+        self.looked_from = next((list(mark) for mark in marks if mark), [])
+        return self.looked_from
 
     def look_through(self, shard: int, groups: Iterable[Group]) -> None:
         """Groups of the journal from the watermark on: open QoS 2 ids and wills."""
         for group in groups:
             if group.origin:
-                self.origins.add(group.origin)
+                self.origins[group.origin] = group
             if group.qos == 2 and group.kept_publisher:
                 ids = group.packet_ids()
                 found = self.open_ids.setdefault(group.client_id, [])
                 position = shard << OFFSET_BITS | group.first
-                found.extend((ids[i] << 8 | ids[i + 1], position + i // 2) for i in range(0, len(ids), 2))
+                found.extend(
+                    OpenId(ids[i] << 8 | ids[i + 1], position + i // 2, group if group.retain else None)
+                    for i in range(0, len(ids), 2)
+                )
 
     def begin(self, table: Table, now: float) -> None:
         """A new epoch; what it finds of the one before is what the last watermark of that one says."""
@@ -108,12 +124,12 @@ class Restoring:
         for key, body in states:
             if key[:1] == GROUP_KEY:
                 groups[key] = decode_group(body)
-            elif key[:1] in (SESSION_KEY, WILL_KEY):
+            elif key[:1] == SESSION_KEY:
                 sessions[key] = decode_state(body)
         for key, op in ops:
             if key[:1] == GROUP_KEY:
                 groups[key] = fold_group(groups.get(key), op)
-            elif key[:1] in (SESSION_KEY, WILL_KEY):
+            elif key[:1] == SESSION_KEY:
                 sessions[key] = session_ops.fold(sessions.get(key), op)
         for key, group in groups.items():
             if group is not None:
@@ -121,7 +137,7 @@ class Restoring:
         for key, state in sessions.items():
             if state is None:
                 continue
-            if key[:1] == WILL_KEY:
+            if is_will_key(key):
                 self._restore_will(key, state)
             elif state.client_id not in self.sessions.by_client_id:
                 self._restore_session(state)
@@ -145,9 +161,9 @@ class Restoring:
         origin = origin_of(session.client_id, session.connect_number)
         if origin in self.origins:
             session.will = None  # it went out, the node died before it could write that down
-            self.keeper.change(session, session_ops.will_dropped())
+            self._regain(self.origins[origin], lambda: self.keeper.change(session, session_ops.will_dropped()))
         elif session.will is not None:
-            self.origins.add(origin)
+            self.origins[origin] = None
         sessions.resume_timers(session, self.now)
         if self._restore_open_ids(session, state):
             self.keeper.write_progress(session)  # the next watermark is behind where they were found
@@ -178,7 +194,7 @@ class Restoring:
             if session.open_ids is not None:
                 session.open_ids.release(packet_id.to_bytes(2, "big"))
         found = bool(gone)
-        for packet_id, position in self.open_ids.get(state.client_id, ()):
+        for packet_id, position, group in self.open_ids.get(state.client_id, ()):
             shard, offset = position >> OFFSET_BITS, position & ((1 << OFFSET_BITS) - 1)
             if position in state.released or (state.seen and offset < state.seen[shard]):
                 continue
@@ -190,6 +206,7 @@ class Restoring:
                 session.open_ids.open(packet_id.to_bytes(2, "big"))
             session.open_at[packet_id] = position
             found = True
+            self._regain(group, lambda: None)
         if session.open_at:
             session.doubtful_ids = set(session.open_at)
         return found
@@ -218,10 +235,26 @@ class Restoring:
             return
         origin = origin_of(state.client_id, state.connect_number)
         if origin in self.origins:
-            self.keeper.table.change(key, session_ops.ended())
+            table = self.keeper.table
+            self._regain(self.origins[origin], lambda: table.change(key, session_ops.ended()))
             return
-        self.origins.add(origin)  # its session may have been found too
+        self.origins[origin] = None  # its session may have been found too
         self.wills.publish_standing(key, state, Will.of(state.will), self.now)
+
+    def _regain(self, group: Group | None, done: Callable[[], None]) -> None:
+        """The journal has a message, and nobody will send it again; if it is a retained one, its topic may not have it.
+        Until the store has that, the next start has to find the message, too."""
+        if group is None or not group.retain:
+            done()
+            return
+        floor = b"retained\0" + group.topic
+        self.keeper.floors[floor] = self.looked_from
+
+        def stored() -> None:
+            self.keeper.floors.pop(floor, None)
+            done()
+
+        self.regain(group, stored)
 
     def put(self, key: bytes, body: bytes) -> None:
         """A session or a group from elsewhere, as a backup has it; ``complete`` when all are there."""

@@ -583,20 +583,20 @@ class Session:
             for i in range(0, len(ids), 2):
                 storing.pop(ids[i] << 8 | ids[i + 1], None)
 
-    def take_shared(self) -> tuple[list[Delivery], list[tuple[Any, int]]]:
-        """The client has left for good: what came through shared groups and may go to another member, as messages and
-        as (group, position). QoS 2 that was sent stays with its client. [MQTT-4.8.2-4, -5]"""
+    def take_shared(self) -> tuple[list[Delivery], list[tuple[Any, int, bool]]]:
+        """The client has left for good: what came through shared groups, as messages that may go to another member, and
+        as (group, position, whether it may). QoS 2 that was sent stays with its client. [MQTT-4.8.2-4, -5]"""
         left: list[Delivery] = []
         if self.held:
             left.extend(d for d in self.held.values() if d.group is not None and d.qos == 1)
         if self.queue:
             left.extend(d for d in self.queue if d.group is not None)
-        stored: list[tuple[Any, int]] = []
+        stored: list[tuple[Any, int, bool]] = []
         if self.via and self.window is not None:
             for entry in self.window.in_flight():
                 group = self.via.get(entry.packet_id)
-                if group is not None and entry.state == 1:
-                    stored.append((group, entry.position))
+                if group is not None and entry.position >= 0:
+                    stored.append((group, entry.position, entry.state == 1))
         return left, stored
 
     def check_invariants(self) -> None:

@@ -88,7 +88,6 @@ class Sessions:
         else:
             self.counters.sessions_resumed += 1
             if session.will is not None and 0.0 < session.will.due <= now:  # the client comes too late to take it back
-                self.wills.stand(session)
                 self.wills.publish(session, now)
         session.generation += 1  # what was due at its end is void: expiry and delayed will
         session.will = None
@@ -152,8 +151,6 @@ class Sessions:
             del self.by_client_id[session.client_id]
         session.generation += 1
         if session.will is not None:
-            if session.kept:
-                self.wills.stand(session)
             self.wills.publish(session, now)
         left, positions = session.take_shared()
         self.subscriptions.remove_all(session)
@@ -172,12 +169,14 @@ class Sessions:
             client = ClientInfo(session.client_id, session.username, "", session.version, "")
             self.hooks.tell("session_ended", ClientEvent(client, now, reason))
 
-    def _give_back(self, positions: list[tuple[Any, int]]) -> None:
+    def _give_back(self, positions: list[tuple[Any, int, bool]]) -> None:
         """To the groups that they came from, which write it down before the session is gone."""
-        readers = {group.reader for group, _ in positions if group.reader is not None}
-        for group, position in positions:
-            if group.reader is not None:
+        readers = {group.reader for group, _, _ in positions if group.reader is not None}
+        for group, position, unfinished in positions:
+            if group.reader is not None and unfinished:
                 group.reader.give_back(position)
+            elif group.reader is not None:
+                group.reader.leave(position)
         for reader in readers:
             reader.write_down()
 

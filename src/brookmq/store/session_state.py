@@ -17,8 +17,7 @@ from typing import Final, NamedTuple
 
 from brookmq.base.message import Message
 
-SESSION_KEY: Final = b"c"  # + client id: a kept session
-WILL_KEY: Final = b"w"  # + client id: the will of a transient session
+SESSION_KEY: Final = b"c"  # + client id: a kept session; what is found with it has a byte 0xFF behind that
 GROUP_KEY: Final = b"g"  # + group name, a zero byte, filter: a shared group with kept members
 META_KEY: Final = b""
 
@@ -37,9 +36,14 @@ def session_key(client_id: str) -> bytes:
     return SESSION_KEY + client_id.encode()
 
 
-def will_key(client_id: str) -> bytes:
-    """The key of a transient session's will."""
-    return WILL_KEY + client_id.encode()
+def will_key(client_id: str, connect_number: int) -> bytes:
+    """The key under which the will of one connection stands alone, in the part of its client's session."""
+    return session_key(client_id) + b"\xff" + connect_number.to_bytes(8, "big")
+
+
+def is_will_key(key: bytes) -> bool:
+    """Whether it is one of these."""
+    return key[:1] == SESSION_KEY and b"\xff" in key
 
 
 def group_key(name: str, topic_filter: bytes) -> bytes:

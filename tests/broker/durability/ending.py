@@ -50,8 +50,7 @@ def _round(node: SimulatedNode, clients: list[SimulatedClient], wills: WillLedge
 def check_retained(node: SimulatedNode, ledger: Ledger, topic: str) -> None:
     """The last that was acknowledged, or one that may have come behind it."""
     retained = [each for each in ledger.messages.values() if each.topic == topic and each.retain and each.sent_at]
-    # at QoS 2 a repeat is not looked at again, although a crash may have left the journal's half of it only
-    sure = [each for each in retained if each.acked_at is not None and (each.qos == 1 or each.sends == 1)]
+    sure = [each for each in retained if each.acked_at is not None]
     kept = node.broker.retained.get(topic.encode(), node.now)
     if kept is None:
         if sure:

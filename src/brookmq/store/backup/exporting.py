@@ -15,7 +15,7 @@ from brookmq.store.journal.batch import Batch, encode_batch
 from brookmq.store.journal.journal import Journal
 from brookmq.store.meta_record import decode_group, encode_group
 from brookmq.store.session_record import decode_state, encode_state
-from brookmq.store.session_state import GROUP_KEY, SESSION_KEY, GroupState
+from brookmq.store.session_state import GROUP_KEY, SESSION_KEY, GroupState, is_will_key
 from brookmq.store.table.interface import PARTS, Table
 
 Ends = Callable[[int], Sequence[int]]  # epoch → how far what was live in it has come, in each shard
@@ -40,6 +40,8 @@ async def export_sessions(table: Table, ends: Ends, at: float) -> AsyncIterator[
     async for records in export_table(table):
         chosen: list[Record] = []
         for key, state in records:
+            if is_will_key(key):
+                continue
             if key[:1] == SESSION_KEY:
                 session = decode_state(state)
                 chosen.append((key, encode_state(detached(session, ends(session.live), at))))

@@ -24,8 +24,11 @@ EncodePart = Callable[[int], Iterable[Entry]]
 
 
 def part_of(key: bytes) -> int:
-    """The part that a key belongs to."""
-    return crc32(key) % PARTS if key else META_PART
+    """The part that a key belongs to. Keys that are the same up to a byte 0xFF, which no text has, stay together."""
+    if not key:
+        return META_PART
+    end = key.find(b"\xff")
+    return crc32(key if end < 0 else key[:end]) % PARTS
 
 
 class Table(Protocol):
