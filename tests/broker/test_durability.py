@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from brookmq.mqtt.packets import SubscriptionRequest
 from tests.broker.memory import MemoryNode, MemoryStream
 from tests.harness import wire
 from tests.harness.raw import Client
@@ -425,3 +426,32 @@ def test_a_delayed_message_goes_out_once(node: MemoryNode, stored: bool) -> None
     client.subscribe("t/#", qos=1)
     assert client.take_payloads(1) == [b"later"]
     assert node.broker.delayed.count == 0
+
+
+def test_retained_messages_come_whole_after_a_crash(node: MemoryNode) -> None:
+    """The client has acknowledged some, some wait for its window, and it does not subscribe again."""
+    publisher = writer(node)
+    topics = [f"r/{number:03}" for number in range(250)]
+    for topic in topics:
+        publisher.publish(topic, topic.encode(), qos=1, retain=True)
+    subscriber = node.client(5, "reader", props=[*EXPIRY, (Property.RECEIVE_MAXIMUM, 2)])
+    subscriber.subscribe("r/#", qos=1)
+    got = subscriber.take_payloads(30)
+    node.pass_time(2)
+    node = MemoryNode(after=node)
+    subscriber = reader(node, new=False)
+    while len(set(got)) < len(topics):
+        node.pass_time(0.1)
+        got += subscriber.take_payloads(1)
+    subscriber.send(wire.disconnect())
+    node.pass_time(2)
+    node = MemoryNode(after=node)
+    reader(node, new=False).expect_nothing()  # that was all, and the store knows
+
+
+def test_what_the_configuration_subscribes_to_is_kept(node: MemoryNode) -> None:
+    node.broker.auto_subscriptions = [SubscriptionRequest("t/%c", 1)]
+    node.client(5, "reader", props=EXPIRY).close()
+    node = MemoryNode(after=node)
+    writer(node).publish("t/reader", b"0", qos=1)
+    assert reader(node, new=False).take_payloads(1) == [b"0"]

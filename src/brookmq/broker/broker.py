@@ -15,6 +15,7 @@ from brookmq.access.hooks import Hooks
 from brookmq.base.counters import Counters
 from brookmq.base.errors import PeerError
 from brookmq.base.message import Message
+from brookmq.broker import session_image
 from brookmq.broker.acknowledging import Patient, Ticket
 from brookmq.broker.admission import Admission
 from brookmq.broker.connecting import Mechanism
@@ -108,7 +109,8 @@ class Broker:
             self.wills,
         )
         self.admission = Admission(turn)
-        self.restoring = Restoring(self.sessions, self.subscriptions, self.keeper)
+        self.restoring = Restoring(self.sessions, self.subscriptions, self.keeper, self.replays)
+        self.replays.on_over = self.keeper.replay_is_over
         self.subscriptions.heads = self.journaling.heads
         self.subscriptions.group_needs_reader = self.keeper.group_needs_reader
         self.values: DurableValues | None = None
@@ -359,22 +361,34 @@ class Broker:
             request = SubscriptionRequest(
                 filter, template.qos, template.no_local, template.retain_as_published, template.retain_handling
             )
+            before = session.subscriptions.get(filter)
             try:
                 subscription, new = self.subscribe(session, request, ())
             except PeerError:
                 self.counters.subscribes_refused += 1
-            else:
-                self.replay_retained(subscription, new, now)
+                continue
+            if session.kept and (before is None or not _same(before, subscription)):
+                names = [name for name, each in session.subscriptions.items() if each is subscription]
+                self.keep_subscriptions(session, [(name, subscription, new) for name in names], lambda: None)
+            self.replay_retained(subscription, new, now)
 
     def replay_retained(self, subscription: Subscription, new: bool, now: float) -> None:
-        """What is retained for a subscription that was just made, unless it asked for none. [MQTT-3.3.1-9, -10, -11]
-        A replay has no retained messages; it begins."""
+        """What is retained for a subscription that was just made, unless it asked for none. A replay has no retained
+        messages; it begins."""
         if isinstance(subscription, JournalReplay):
             subscription.grant()
             return
-        handling = subscription.retain_handling
-        if subscription.group is None and (handling == 0 or (handling == 1 and new)):
+        if _wants_retained(subscription, new):
             self.replays.begin(subscription, now)
+
+    def keep_subscriptions(
+        self, session: Session, granted: list[tuple[str, Subscription, bool]], done: Callable[[], None]
+    ) -> None:
+        """Write down what a kept session has subscribed to (the name, the subscription, whether it is new)."""
+        for _, subscription, new in granted:
+            may_have = self.retained.count > 0 or self.values is None or not self.values.table.all_loaded
+            subscription.replaying = may_have and subscription.qos > 0 and _wants_retained(subscription, new)
+        self.keeper.subscribed(session, [(name, subscription) for name, subscription, _ in granted], done)
 
     # -- time
 
@@ -444,3 +458,15 @@ def _refuse_own_topics(topic: bytes, message: Message) -> None:
     """The node alone publishes to ``$SYS``: no client does, whichever way its message takes."""
     if topic.startswith(SYS_PREFIX) and message.client_id:
         raise PeerError(reasons.NOT_AUTHORIZED, "$SYS topics are the node's own")
+
+
+def _wants_retained(subscription: Subscription, new: bool) -> bool:
+    """[MQTT-3.3.1-9, -10, -11]; a shared subscription and a replay have none."""
+    handling = subscription.retain_handling
+    plain = subscription.group is None and not isinstance(subscription, JournalReplay)
+    return plain and (handling == 0 or (handling == 1 and new))
+
+
+def _same(first: Subscription, second: Subscription) -> bool:
+    """Whether the store need not be told of the second, which has taken the place of the first."""
+    return session_image.subscription_record("", first) == session_image.subscription_record("", second)

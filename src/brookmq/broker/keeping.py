@@ -67,6 +67,9 @@ class Keeper:
         self.replays = JournalReplays(self)
         self.floors: dict[bytes, list[int]] = {}  # what a start has to look for in the journal begins there
         self._relaxing: set[Session] = set()  # strict ones that are about to be so no more
+        self._replayed: dict[
+            Session, list[Subscription]
+        ] = {}  # have sent what is retained, and are stored as replaying
         self._progress_at = 0.0
         self._watermark_at = 0.0
         self._writing: list[Session] = []  # the rest of those whose progress is being written
@@ -112,6 +115,7 @@ class Keeper:
         self.write_replays(session)
 
     def ended(self, session: Session, done: Callable[[], None] | None = None) -> None:
+        self._replayed.pop(session, None)
         session.kept = False  # its client id may have another session: nothing more is written for this one
         self.change(session, session_ops.ended(), done)
 
@@ -262,6 +266,31 @@ class Keeper:
     def write_progress(self, session: Session) -> None:
         self.change(session, self._progress(session))
         self.write_replays(session)
+        if session in self._replayed:
+            self._write_replayed(session)
+
+    def replay_is_over(self, subscription: Subscription) -> None:
+        """All its retained messages are sent, or wait in the session's queue."""
+        session = subscription.session
+        if subscription.replaying and session.kept:
+            self._replayed.setdefault(session, []).append(subscription)
+            if not session.moved:
+                self.note_moved(session)
+
+    def _write_replayed(self, session: Session) -> None:
+        """What was sent is written down just now: the next life has nothing to repeat. Unless some of it waits."""
+        if session.queue:
+            if session.outlet is not None and not session.moved:
+                self.note_moved(session)
+            return
+        over = self._replayed.pop(session)
+        records = []
+        for name, subscription in session.subscriptions.items():
+            if any(each is subscription for each in over):
+                subscription.replaying = False
+                records.append(session_image.subscription_record(name, subscription))
+        if records:
+            self.change(session, session_ops.subscribed(records))
 
     def write_replays(self, session: Session) -> None:
         """How far its replays are: behind each record of its window, since what is before the cursors and not in the

@@ -4,6 +4,9 @@ A replay reads the store as it goes, so it never hands out a value that is older
 waits while the subscriber is behind: its outlet or its queue is never filled by retained messages alone. That of a
 session that is away is put aside until it is back: nobody looks at a million of them again and again.
 
+A kept session gets the rest after a crash, too: its subscription is stored as one that is *replaying*, until all that
+was sent is in the records of the session. What it had got of it then comes once more.
+
 After a start the retained messages come back from the store part by part. A replay begins when all that its filter can
 match is there: one part for the name of a topic, all parts for a filter with wildcards.
 """
@@ -104,6 +107,13 @@ class Replays:
             self.waiting.append(replay)
         if self.slices:
             self._schedule()
+
+    def put_aside(self, subscription: Subscription) -> None:
+        """The node died during this replay: it begins again when the client is back."""
+        session = subscription.session
+        if session.replays is None:
+            session.replays = []
+        session.replays.append(Replay(subscription, self.store.scan(subscription.filter)))
 
     def returned(self, session: Session) -> None:
         """The client is back, and gets the rest."""

@@ -107,17 +107,18 @@ def _subscribe(channel: Channel, packet: packets.Subscribe, denials: list[Deny |
     if not session.kept or not granted:
         answer()
         return
-    kept = [(filter, each) for filter, each in session.subscriptions.items() if any(each is s for s, _ in granted)]
+    news = {id(subscription): new for subscription, new in granted}
+    kept = [(filter, each, news[id(each)]) for filter, each in session.subscriptions.items() if id(each) in news]
 
     def refuse() -> None:
-        for filter, _ in kept:
+        for filter, _, _ in kept:
             channel.broker.subscriptions.remove(session, filter)
-        channel.broker.keeper.unsubscribed(session, [filter for filter, _ in kept], lambda: None)
+        channel.broker.keeper.unsubscribed(session, [filter for filter, _, _ in kept], lambda: None)
         refused = [code if code >= 0x80 else reasons.IMPLEMENTATION_SPECIFIC_ERROR for code in codes]
         channel.outlet.put(encode_suback(packet.packet_id, refused, None, channel.version))
 
     done = channel.broker.waits.begin(answer, refuse)
-    channel.broker.keeper.subscribed(session, kept, done)
+    channel.broker.keep_subscriptions(session, kept, done)
 
 
 def _suback(channel: Channel, packet_id: int, codes: list[int], refusal: str) -> bytes:

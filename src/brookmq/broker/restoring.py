@@ -18,6 +18,7 @@ from brookmq.broker.client_table import ClientTable
 from brookmq.broker.inflight import OpenIds
 from brookmq.broker.journal_replay import JournalReplay
 from brookmq.broker.keeping import Keeper, is_strict
+from brookmq.broker.replay import Replays
 from brookmq.broker.session import Session
 from brookmq.broker.sessions import Sessions
 from brookmq.broker.subscribing import Subscriptions
@@ -54,11 +55,12 @@ Entries = list[tuple[bytes, bytes]]
 class Restoring:
     """The owner of the table of sessions: gives it its parts, and takes them from it."""
 
-    def __init__(self, sessions: Sessions, subscriptions: Subscriptions, keeper: Keeper) -> None:
+    def __init__(self, sessions: Sessions, subscriptions: Subscriptions, keeper: Keeper, replays: Replays) -> None:
         self.sessions = sessions
         self.wills: Wills = sessions.wills
         self.subscriptions = subscriptions
         self.keeper = keeper
+        self.replays = replays
         self.now = 0.0
         self.meta = MetaState({})
         self.heads: list[int] = []  # ends of the shards at start
@@ -153,6 +155,8 @@ class Restoring:
         sessions.by_client_id[state.client_id] = session
         for filter, record in state.subscriptions.items():
             self.subscriptions.restore(session, filter, record)
+            if record.replaying:
+                self.replays.put_aside(session.subscriptions[filter])
         if state.window:
             self._restore_via(session, state)
         session.strict = is_strict(session)

@@ -61,6 +61,7 @@ def subscription_record(filter: str, subscription: Subscription) -> Subscription
         subscription.retain_handling,
         subscription.identifiers,
         None if subscription.since is None else tuple(subscription.since),
+        subscription.replaying,
     )
 
 

@@ -158,6 +158,7 @@ class Subscriptions:
             group,
         )
         subscription.since = None if record.since is None else list(record.since)
+        subscription.replaying = record.replaying
         session.subscriptions[filter] = subscription
         self._put_in(session, subscription)
         if parsed.filter.startswith(EXCLUSIVE) and self.settings.exclusive_enable:

@@ -11,6 +11,7 @@ cdef class Subscription:
     cdef public bint ended
     cdef public bint plain
     cdef public bint counted
+    cdef public bint replaying
     cdef public list since
 
 cpdef Subscription merged(Subscription first, Subscription second)

@@ -24,6 +24,7 @@ class Subscription:
         "plain",
         "properties",
         "qos",
+        "replaying",
         "retain_as_published",
         "retain_handling",
         "session",
@@ -52,6 +53,7 @@ class Subscription:
         self.group = group
         self.since: list[int] | None = None  # per shard of the journal, the first offset that it holds for; None: all
         self.counted = False  # the index counts its filter as one that somebody away may want
+        self.replaying = False  # the store has it as one whose retained messages are not all sent
         self.ended = False  # unsubscribed, replaced, or its session is over
         self.plain = not identifiers and not no_local  # a run can be handed on without looking at each message
 

@@ -209,7 +209,9 @@ class Simulation:
     def _leave(self, client: SimulatedClient, *, abnormal: bool, noticed: bool = True) -> None:
         now = self.node.now
         latest = now if noticed else inf
-        self.away_since[client.name] = (now, latest)
+        # without a CONNACK nobody knows whether the node has seen it at all since it left before
+        earliest = now if client.connected else self.away_since.get(client.name, (now, now))[0]
+        self.away_since[client.name] = (earliest, latest)
         if abnormal:
             delay_max = client.plan.expiry if not client.clean_next else 0
             self.wills.cut(client.name, now, latest, delay_max)
