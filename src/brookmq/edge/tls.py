@@ -8,10 +8,10 @@ have, new handshakes use the new files, and with a bad file the old certificates
 from __future__ import annotations
 
 import ssl
-from pathlib import Path
 
 from brookmq.base.config.listeners import Certificate, Tls
 from brookmq.base.errors import ConfigError
+from brookmq.base.tls_files import load_authorities, load_certificate
 
 _VERIFY = {"none": ssl.CERT_NONE, "optional": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
@@ -51,22 +51,11 @@ class TlsContexts:
         context.set_alpn_protocols([self._alpn])
         context.verify_mode = _VERIFY[config.client_certificates]
         if config.ca:
-            _load_ca(context, config.ca, f"{self._path}.ca")
+            load_authorities(context, config.ca, f"{self._path}.ca")
         elif context.verify_mode is not ssl.CERT_NONE:
             raise ConfigError(f"{self._path}.ca", "client certificates are asked for, so their CA is needed")
-        _load_certificate(context, certificate, path)
+        load_certificate(context, certificate, path)
         return context
-
-
-def _load_certificate(context: ssl.SSLContext, certificate: Certificate, path: str) -> None:
-    _check_readable(certificate.cert, f"{path}.cert")
-    _check_readable(certificate.key, f"{path}.key")
-    password = certificate.key_password.get_secret_value()
-    try:
-        # Given as a function, since OpenSSL would ask in the terminal for a password that it misses.
-        context.load_cert_chain(certificate.cert, certificate.key, lambda: password)
-    except ssl.SSLError as error:
-        raise ConfigError(f"{path}.cert", _explain(error, certificate, bool(password))) from error
 
 
 def _choose(names: dict[str, ssl.SSLContext], connection: ssl.SSLObject | ssl.SSLSocket, name: str | None) -> None:
@@ -77,35 +66,3 @@ def _choose(names: dict[str, ssl.SSLContext], connection: ssl.SSLObject | ssl.SS
     chosen = names.get(name) or names.get("*." + name.partition(".")[2])
     if chosen is not None:
         connection.context = chosen
-
-
-def _check_readable(file: str, path: str) -> None:
-    """OpenSSL's own error for a missing file does not name it."""
-    try:
-        with Path(file).open("rb"):
-            pass
-    except OSError as error:
-        raise ConfigError(path, f"cannot read {file}: {error.strerror}") from error
-
-
-def _load_ca(context: ssl.SSLContext, file: str, path: str) -> None:
-    _check_readable(file, path)
-    try:
-        context.load_verify_locations(cafile=file)
-    except ssl.SSLError as error:
-        raise ConfigError(path, f"{file} has no certificates in PEM form") from error
-
-
-def _explain(error: ssl.SSLError, certificate: Certificate, has_password: bool) -> str:
-    """OpenSSL's reasons in words that name the file."""
-    reason = error.reason or ""
-    if reason == "KEY_VALUES_MISMATCH":
-        return f"the key in {certificate.key} is not the key of the certificate in {certificate.cert}"
-    if b"ENCRYPTED" in Path(certificate.key).read_bytes():  # OpenSSL does not tell a wrong password from a broken file
-        wrong = (
-            "key_password is wrong, or the file is broken"
-            if has_password
-            else "the key has a password, set key_password"
-        )
-        return f"cannot read the key in {certificate.key}: {wrong}"
-    return f"{certificate.cert} and {certificate.key} are not a certificate and its key in PEM form ({reason or error})"

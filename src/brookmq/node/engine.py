@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -21,8 +20,10 @@ from brookmq.base.errors import OperationError
 from brookmq.store.diagnosis import Diagnosis, Trouble
 from brookmq.store.external import ExternalStore
 from brookmq.store.folder import DataFolder, FolderFullError, FolderUnwritableError
+from brookmq.store.link import LinkSettings
 from brookmq.store.server import StoreOptions, StoreServer
 from brookmq.store.settings_file import Credentials
+from brookmq.store.tls import tls_of
 
 log = logging.getLogger("brookmq.node")
 
@@ -89,14 +90,12 @@ class Engine:
     def addresses(self) -> list[str]:
         return self._store.addresses if self._store else []
 
-    @property
-    def credentials(self) -> Credentials | None:
-        return self._store.credentials if self._store else None
-
-    @property
-    def tls(self) -> ssl.SSLContext | None:
-        """What a client needs besides the credentials; None where the store has no TLS."""
-        return self._store.tls if isinstance(self._store, StoreServer) else None
+    def link_settings(self, role: str) -> LinkSettings:
+        """For a connection to it; known once it was ready."""
+        assert self._store is not None
+        user, password = self._store.credentials or (None, None)
+        token = self._config.store.token.get_secret_value() or None
+        return LinkSettings(self._store.addresses, role, user, password, self._store.tls, token)
 
     @property
     def replicas(self) -> int:
@@ -163,7 +162,8 @@ class Engine:
         settings = self._config.store
         if settings.servers:
             credentials = Credentials(settings.user, settings.password.get_secret_value()) if settings.user else None
-            return ExternalStore(settings.servers, credentials, self._ready, self._down)
+            token = settings.token.get_secret_value() or None
+            return ExternalStore(settings.servers, credentials, self._ready, self._down, tls_of(settings), token)
         options = StoreOptions(self._config.node.name, settings.binary or None, port=settings.port or None)
         return StoreServer(folder, options, self._ready, self._down, self._on_deleted)
 

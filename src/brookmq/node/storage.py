@@ -25,7 +25,7 @@ from brookmq.ops.view import StoreInfo
 from brookmq.store.diagnosis import Trouble
 from brookmq.store.folder import DataFolder
 from brookmq.store.journal.journal import Journal
-from brookmq.store.link import Link, LinkSettings
+from brookmq.store.link import Link
 from brookmq.store.table.log import TableLog
 
 log = logging.getLogger("brookmq.node")
@@ -145,16 +145,14 @@ class Storage:
                 link.point_to(self._engine.addresses)
             return
         name = self._config.node.name
-        journal, tables = self._links = [self._link(f"{name} journal"), self._link(f"{name} tables")]
+        journal, tables = self._links = [
+            Link(self._engine.link_settings(f"{name} {role}")) for role in ("journal", "tables")
+        ]
         self._opening = Opening(self._config, self._engine.replicas, journal, tables, self._on_open, self._changed)
         for link in self._links:
             link.watch(lambda up, reason: self._changed())
             link.begin()
         self._opening.begin()
-
-    def _link(self, role: str) -> Link:
-        user, password = self._engine.credentials or (None, None)
-        return Link(LinkSettings(self._engine.addresses, role, user, password, self._engine.tls))
 
     def _tell(self) -> None:
         trouble = self.trouble

@@ -1,7 +1,8 @@
 """A store that somebody else runs, by its addresses: the same face as `StoreServer`, without a process.
 
 It is asked once a second; while it does not answer, the reason is told, and it is back when it answers. That it is not
-there when the node starts is no error: it may come later.
+there when the node starts is no error: it may come later. Nor is it one that it does not trust us or we not it: what is
+wrong may be on its side. The reason says which keys to look at.
 """
 
 from __future__ import annotations
@@ -9,12 +10,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import ssl
 from collections.abc import Callable, Sequence
+from typing import Final
 
+import nats.errors
+
+from brookmq.store.client import CertificateRefusedError, NoTlsError
 from brookmq.store.diagnosis import Diagnosis, Trouble
 from brookmq.store.probe import Outcome, Probe
 from brookmq.store.server import PROBE_SECONDS, READY_WAIT_SECONDS
 from brookmq.store.settings_file import Credentials
+
+REFUSAL: Final = "authorization violation"  # in the servers' words
 
 
 class ExternalStore:
@@ -26,9 +34,13 @@ class ExternalStore:
         credentials: Credentials | None,
         on_ready: Callable[[], None],
         on_down: Callable[[Diagnosis], None],
+        tls: ssl.SSLContext | None = None,
+        token: str | None = None,
     ) -> None:
         self.addresses = list(addresses)
         self.credentials = credentials
+        self.tls = tls
+        self._token = token
         self.ready = False
         self.diagnosis: Diagnosis | None = None
         self._names = ", ".join(re.sub(r"^.*(://|@)", "", each) for each in addresses)  # without passwords
@@ -60,14 +72,15 @@ class ExternalStore:
                 await task
 
     async def _watch(self) -> None:
-        probe = Probe(self.addresses, self.credentials)
+        probe = Probe(self.addresses, self.credentials, self.tls, self._token)
         try:
             while True:
                 answer = await probe.ask()
                 if answer.outcome is Outcome.ANSWERED:
                     self._up()
                 else:
-                    self._down(Diagnosis(Trouble.OTHER, f"{answer.reason} at {self._names}"))
+                    advice = _advice(answer.error, self.tls is not None)
+                    self._down(Diagnosis(Trouble.OTHER, f"{answer.reason} at {self._names}{advice}"))
                 await asyncio.sleep(PROBE_SECONDS)
         finally:
             await probe.close()
@@ -83,3 +96,22 @@ class ExternalStore:
         self.ready, self.diagnosis = False, diagnosis
         if changed:
             self._on_down(diagnosis)
+
+
+def _advice(error: Exception | None, has_tls: bool) -> str:
+    """What to look at, where that can be said."""
+    match error:
+        case ssl.SSLCertVerificationError() if not has_tls:
+            return "; it asks for TLS: write tls:// in store.servers, and see store.ca"
+        case ssl.SSLCertVerificationError() if "mismatch" in error.verify_message.lower():
+            return "; its certificate has to name the address in store.servers"
+        case ssl.SSLCertVerificationError():
+            return "; see store.ca"
+        case NoTlsError():
+            return "; store.servers says tls://"
+        case CertificateRefusedError():
+            return "; see store.cert and store.key"
+        case nats.errors.Error() if REFUSAL in str(error).lower():
+            return "; see store.user and store.password, or store.token"
+        case _:
+            return ""

@@ -22,6 +22,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from brookmq.store.client import StoreClient
 from brookmq.store.errors import Ambiguous, RecordTooLarge, error_of_answer
 
 RECONNECT_WAIT_S: Final = 0.05
@@ -45,6 +46,7 @@ class LinkSettings:
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     tls: ssl.SSLContext | None = None
+    token: str | None = field(default=None, repr=False)  # instead of user and password
 
 
 class Link:
@@ -162,7 +164,7 @@ class Link:
             self._left.pop()
 
     async def _connect(self) -> None:
-        client = self._client = Client()
+        client = self._client = StoreClient()
         settings = self._settings
 
         async def disconnected() -> None:
@@ -188,6 +190,7 @@ class Link:
             name=settings.role,
             user=settings.user,
             password=settings.password,
+            token=settings.token,
             tls=settings.tls,
             max_reconnect_attempts=-1,
             reconnect_time_wait=RECONNECT_WAIT_S,  # type: ignore[arg-type]  # seconds; the library sleeps for it

@@ -12,7 +12,6 @@ All of it is for this user only. Whether the data in the folder may be started w
 from __future__ import annotations
 
 import json
-import logging
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from brookmq.base.errors import OperationError
 from brookmq.store.core_address import CoreAddress, joined
 from brookmq.store.folder import DataFolder, trouble_with, write_file
 from brookmq.store.settings_file import USER, ClusterSettings, Credentials, TlsFiles
+from brookmq.store.tls import hush
 
 if TYPE_CHECKING:
     from brookmq.store.secret import ClusterSecret
@@ -77,7 +77,7 @@ class Membership:
                 "run `brookmq cluster join` for this folder again, they are made anew"
             ) from None
         context.minimum_version = ssl.TLSVersion.TLSv1_3
-        logging.getLogger("asyncio").addFilter(_is_no_news)
+        hush()
         return context
 
     def settings(self) -> ClusterSettings:
@@ -171,11 +171,6 @@ def _encoded(membership: Membership) -> str:
         "route_password": membership.route_password,
     }
     return json.dumps(fields, indent=1) + "\n"
-
-
-def _is_no_news(record: logging.LogRecord) -> bool:
-    """The client library's connections make the loop say this at each end of one with TLS; it means nothing."""
-    return "eof_received() has no effect when using ssl" not in str(record.msg)
 
 
 def core_named(cores: Sequence[CoreAddress], name: str) -> CoreAddress:

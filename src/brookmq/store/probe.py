@@ -13,6 +13,7 @@ from typing import NamedTuple
 import nats.errors
 from nats.aio.client import Client
 
+from brookmq.store.client import StoreClient
 from brookmq.store.settings_file import Credentials
 
 CONNECT_SECONDS_MAX = 2.0
@@ -31,21 +32,27 @@ class Outcome(Enum):
 
 
 class Answer(NamedTuple):
-    """``reason`` is empty for ANSWERED."""
+    """``reason`` is empty for ANSWERED; ``error`` is what a failed attempt to ask ended with."""
 
     outcome: Outcome
     reason: str = ""
+    error: Exception | None = None
 
 
 class Probe:
     """A connection that is made when it is needed and never by itself: whoever asks decides when to try again."""
 
     def __init__(
-        self, addresses: Sequence[str], credentials: Credentials | None, tls: ssl.SSLContext | None = None
+        self,
+        addresses: Sequence[str],
+        credentials: Credentials | None,
+        tls: ssl.SSLContext | None = None,
+        token: str | None = None,
     ) -> None:
         self._addresses = list(addresses)
         self._credentials = credentials
         self._tls = tls
+        self._token = token
         self._client: Client | None = None
         self._error: Exception | None = None  # of the connection; the last one
 
@@ -63,7 +70,7 @@ class Probe:
             if answer_seconds_max is None or not isinstance(error, nats.errors.TimeoutError):
                 await self.close()
             cause = self._error if isinstance(error, nats.errors.NoServersError) and self._error else error
-            return Answer(Outcome.SILENT, f"the store does not answer ({_words(cause)})")
+            return Answer(Outcome.SILENT, f"the store does not answer ({_words(cause)})", cause)
         return _judge(reply.data)
 
     async def reaches(self) -> bool:
@@ -87,13 +94,16 @@ class Probe:
         if self._client is None or not self._client.is_connected:
             await self.close()
             user, password = self._credentials or (None, None)
-            self._client = client = Client()  # known before it is connected: a failed connect leaves its socket open
+            self._client = client = (
+                StoreClient()
+            )  # known before it is connected: a failed connect leaves its socket open
             self._error = None
             async with asyncio.timeout(CONNECT_SECONDS_MAX):
                 await client.connect(
                     servers=self._addresses,
                     user=user,
                     password=password,
+                    token=self._token,
                     tls=self._tls,
                     name="brookmq-probe",
                     connect_timeout=CONNECT_SECONDS_MAX,  # type: ignore[arg-type]  # it takes fractions
@@ -129,4 +139,6 @@ def _words(error: BaseException) -> str:
         return "no answer in time"
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message.rstrip('.')}"
     return str(error).removeprefix("nats: ") or type(error).__name__

@@ -112,3 +112,31 @@ def test_each_shard_of_the_journal_needs_room() -> None:
     assert problems(journal={"shards": 5, "max_bytes": "64MiB"}) == [
         "journal.max_bytes: 5 shards need at least 80MiB, got 64MiB"
     ]
+
+
+def test_what_servers_of_the_store_need(certificate: dict[str, str]) -> None:
+    secure = {"servers": ["tls://a:1", "tls://b:1"]}
+    assert problems(store={"servers": ["nats://a:1"], "user": "core", "password": "x"}) == []
+    assert problems(store={**secure, **certificate, "ca": certificate["cert"], "token": "x"}) == []
+    assert problems(store={**secure, "ca": "/none.crt", "cert": "/none.crt", "key": "/none.key"}) == [
+        "store.ca: no such file: /none.crt",
+        "store.cert: no such file: /none.crt",
+        "store.key: no such file: /none.key",
+    ]
+    assert problems(store={**secure, "cert": certificate["cert"]}) == ["store.key: store.cert needs it"]
+    assert problems(store={**secure, "key": certificate["key"]}) == ["store.cert: store.key needs it"]
+    assert problems(store={**secure, "password": "x"}) == ["store.user: store.password needs it"]
+    assert problems(store={**secure, "user": "core", "token": "x"}) == [
+        "store.token: store.user is set too; one of them is enough"
+    ]
+    assert problems(store={"servers": ["tls://a:1", "nats://b:1"]}) == [
+        "store.servers: either all of them are tls:// or none is"
+    ]
+    assert problems(store={"servers": ["nats://a:1"], "ca": certificate["cert"]}) == [
+        "store.ca: it is for TLS; did you mean tls:// instead of nats:// in store.servers?"
+    ]
+
+
+@pytest.mark.parametrize("key", ["user", "password", "token", "ca", "cert", "key"])
+def test_keys_for_servers_without_servers(key: str) -> None:
+    assert problems(store={key: "x"}) == [f"store.{key}: it is for store.servers, and there are none"]

@@ -151,7 +151,10 @@ class TestEnvironment:
         ("[node]\ncore_nodes = 5", "node.core_nodes: expected a list, got 5"),
         ('[node]\ndata_dir = ""', "node.data_dir: must not be empty, got ''"),
         ("[cluster]\nname = 5", "cluster.name: expected text, got 5"),
-        ('[store]\nservers = ["tcp://a:1"]', "store.servers[0]: expected nats://HOST:PORT, got 'tcp://a:1'"),
+        (
+            '[store]\nservers = ["tcp://a:1"]',
+            "store.servers[0]: expected tls://HOST:PORT or nats://HOST:PORT, got 'tcp://a:1'",
+        ),
         (
             '[store]\nservers = ["nats://a"]',
             "store.servers[0]: expected HOST:PORT, such as 127.0.0.1:1883 or [::1]:1883; got 'a'",

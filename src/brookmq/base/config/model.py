@@ -22,7 +22,7 @@ from brookmq.base.config.protocol import (
     SysTopics,
 )
 from brookmq.base.config.section import Section, setting
-from brookmq.base.config.storing import SHARD_BYTES_MIN, Journal, Store
+from brookmq.base.config.storing import SHARD_BYTES_MIN, TLS_SCHEME, Journal, Store
 from brookmq.base.config.values import parse_address, render_size
 from brookmq.base.errors import ConfigError
 
@@ -79,6 +79,7 @@ def conflicts(config: Config) -> Iterator[ConfigError]:
         if listener.enable:
             yield from _listener_conflicts(f"listeners.{name}", listener)
     yield from _bind_conflicts(config)
+    yield from _store_conflicts(config.store)
     yield from _journal_conflicts(config.journal)
     plugins = config.plugins
     if not (plugins.enabled or plugins.required):  # a plugin may be the authenticator: the node asks when it knows
@@ -107,6 +108,33 @@ def _listener_conflicts(path: str, listener: Listener) -> Iterator[ConfigError]:
         yield from _missing_file(f"{path}.tls.ca", listener.tls.ca)
     elif listener.tls.client_certificates != "none":
         yield ConfigError(f"{path}.tls.ca", f"client_certificates = {listener.tls.client_certificates} needs it")
+
+
+def _store_conflicts(store: Store) -> Iterator[ConfigError]:
+    password, token = store.password.get_secret_value(), store.token.get_secret_value()
+    files = {"ca": store.ca, "cert": store.cert, "key": store.key}
+    if not store.servers:
+        for name, value in {"user": store.user, "password": password, "token": token, **files}.items():
+            if value:
+                yield ConfigError(f"store.{name}", "it is for store.servers, and there are none")
+        return
+    if password and not store.user:
+        yield ConfigError("store.user", "store.password needs it")
+    if token and store.user:
+        yield ConfigError("store.token", "store.user is set too; one of them is enough")
+    schemes = {server.startswith(TLS_SCHEME) for server in store.servers}
+    if len(schemes) > 1:
+        yield ConfigError("store.servers", "either all of them are tls:// or none is")
+    for name, file in files.items():
+        if file and not store.has_tls:
+            yield ConfigError(
+                f"store.{name}", "it is for TLS; did you mean tls:// instead of nats:// in store.servers?"
+            )
+        elif file:
+            yield from _missing_file(f"store.{name}", file)
+    if bool(store.cert) != bool(store.key):
+        missing, there = ("key", "cert") if store.cert else ("cert", "key")
+        yield ConfigError(f"store.{missing}", f"store.{there} needs it")
 
 
 def _journal_conflicts(journal: Journal) -> Iterator[ConfigError]:

@@ -23,16 +23,17 @@ from brookmq.base.config.values import (
 
 SHARD_BYTES_MIN = 16 * MIB  # room for the largest record, twice
 
-_SCHEME = "nats://"
+PLAIN_SCHEME = "nats://"
+TLS_SCHEME = "tls://"
 
 
 def _check_server(text: str) -> str:
-    """``nats://HOST:PORT``; who we are there is said by keys of their own, so that no log shows a password."""
+    """``tls://HOST:PORT``; who we are there is said by keys of their own, so that no log shows a password."""
     if "@" in text:
         raise ValueError("a server's address has no user in it; set store.user and store.password")
-    if not text.startswith(_SCHEME):
-        raise ValueError(f"expected {_SCHEME}HOST:PORT, got {text!r}")
-    parse_address(text.removeprefix(_SCHEME))
+    if not text.startswith((PLAIN_SCHEME, TLS_SCHEME)):
+        raise ValueError(f"expected {TLS_SCHEME}HOST:PORT or {PLAIN_SCHEME}HOST:PORT, got {text!r}")
+    parse_address(text.partition("://")[2])
     return text
 
 
@@ -44,12 +45,20 @@ class Store(Section):
 
     servers: list[StoreAddress] = setting(
         [],
-        "Addresses (nats://HOST:PORT) of a NATS JetStream that somebody else runs; empty, and the node starts and "
-        "watches its own. With three or more, everything is kept three times.",
+        "Addresses (tls://HOST:PORT, or nats://HOST:PORT without TLS) of a NATS JetStream that somebody else runs; "
+        "empty, and the node starts and watches its own. With three or more, everything is kept three times.",
         max_length=16,
     )
     user: str = setting("", "User at these servers; empty for none.", max_length=255)
     password: SecretStr = setting(SecretStr(""), "Password of that user.")
+    token: SecretStr = setting(SecretStr(""), "Token for these servers, instead of user and password.")
+    ca: str = setting(
+        "",
+        "File with the certificates (PEM) that those of tls:// servers are checked against; empty for the system's.",
+    )
+    cert: str = setting("", "File with the certificate chain (PEM) that is shown to tls:// servers; empty for none.")
+    key: str = setting("", "File with the private key (PEM) of that certificate.")
+    key_password: SecretStr = setting(SecretStr(""), "Password of that private key, when it has one.")
     binary: str = setting(
         "", "The nats-server to start; empty for the one that is installed with BrookMQ, or else one on PATH."
     )
@@ -61,6 +70,11 @@ class Store(Section):
         ge=1,
         le=10 * MINUTE,
     )
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether the servers are reached by TLS; all of them are, or none."""
+        return any(server.startswith(TLS_SCHEME) for server in self.servers)
 
 
 class Journal(Section):
