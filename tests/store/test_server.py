@@ -58,7 +58,7 @@ async def test_nobody_without_the_password_gets_in(tmp_path: Path) -> None:
     async with running(tmp_path) as (store, _):
         for credentials in (None, Credentials("core", "guess"), Credentials("sys", "")):
             stranger = probe.Probe(store.addresses, credentials)
-            outcome, reason = await stranger.ask()
+            outcome, reason, _ = await stranger.ask()
             await stranger.close()
             assert outcome is probe.Outcome.SILENT
             assert "Authorization Violation" in reason
