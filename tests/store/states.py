@@ -59,7 +59,8 @@ window_entries = st.builds(WindowEntry, packet_ids, st.integers(1, 3), st.just(-
 windows = st.lists(window_entries, max_size=6, unique_by=lambda entry: entry.packet_id)
 deliveries = st.builds(InlineDelivery, messages, st.integers(0, 2), st.booleans(), st.binary(max_size=9))
 cursors = st.lists(offsets, max_size=SHARDS)
-group_states = st.builds(GroupState, epochs, cursors.map(tuple), st.lists(positions, max_size=4).map(tuple))
+some_positions = st.lists(positions, max_size=4, unique=True).map(tuple)
+group_states = st.builds(GroupState, epochs, cursors.map(tuple), some_positions, some_positions)
 
 
 @st.composite

@@ -21,7 +21,7 @@ from brookmq.store.session_state import (
     will_key,
 )
 from brookmq.store.table.interface import part_of
-from tests.store.states import cursors, group_states, times
+from tests.store.states import cursors, group_states, some_positions, times
 
 FIXTURE = Path(__file__).with_name("fixtures") / "meta-1.hex"
 
@@ -90,6 +90,17 @@ def test_groups_that_were_kept_are_read(state: GroupState) -> None:
     assert meta.fold_group(state, meta.group_ended()) is None
 
 
+@given(group_states, some_positions, some_positions)
+def test_what_members_leave_is_added_once(state: GroupState, returned: list[int], taken: list[int]) -> None:
+    left = meta.group_left(returned, taken)
+    after = meta.fold_group(state, left)
+    assert after is not None
+    assert meta.fold_group(after, left) == after
+    assert after[:2] == state[:2]
+    assert set(after.returned) == {*state.returned, *returned}
+    assert set(after.taken) == {*state.taken, *taken}
+
+
 def test_keys_are_told_apart() -> None:
     assert session_key("ä") == b"c\xc3\xa4"
     assert will_key("ä", 258) == b"c\xc3\xa4\xff\0\0\0\0\0\0\1\2"
@@ -104,8 +115,9 @@ def test_format_1_is_written_as_it_was() -> None:
         meta.encode_meta(MetaState({1: Epoch(100.0, 102.0, (7, 9)), 2: Epoch(200.0, 200.0, ())})),
         meta.epoch(2, 200.0, [7, 9]),
         meta.watermark(2, 201.0, [9, 9]),
-        meta.encode_group(GroupState(3, (1, 2), (9,))),
-        meta.group(GroupState(3, (1, 2), (9,))),
+        meta.encode_group(GroupState(3, (1, 2), (9,), (4,))),
+        meta.group(GroupState(3, (1, 2), (9,), (4,))),
+        meta.group_left([8], [7, 6]),
         meta.group_ended(),
     ]
     assert [body.hex() for body in written] == FIXTURE.read_text().split()

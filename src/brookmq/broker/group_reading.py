@@ -42,6 +42,7 @@ class GroupReader:
         self.cursors: list[int] | None = None if self.live else keeper.journaling.heads()
         self.returned: deque[int] = deque()
         self.with_members: set[int] = set()  # positions that members had when the node started
+        self.taken: set[int] = set()  # of these, those of members that are no more
         self.ready = keeper.complete
         self.loading = False
         self.busy = False
@@ -53,7 +54,7 @@ class GroupReader:
         """All members are known: where the group is after a start."""
         self.ready = True
         self.written = state
-        if state is None:  # its first member came while the node was loading, and died with it
+        if state is None or not state.cursors:  # its first member came while the node was loading, and died with it
             for member in self.group.members:
                 if member.since is not None and self.cursors is not None:
                     self.cursors = [min(pair) for pair in zip(self.cursors, member.since, strict=True)]
@@ -62,9 +63,12 @@ class GroupReader:
             if state.live and epoch_watermark:
                 cursors = [max(pair) for pair in zip(cursors, epoch_watermark, strict=True)]
             self.cursors = [min(pair) for pair in zip(cursors, heads, strict=True)]
-        self.returned = deque(each for each in self.returned if not self._comes(each))
         if state is not None:
-            self.returned.extend(state.returned)
+            self.returned = deque(dict.fromkeys([*self.returned, *state.returned]))
+            self.taken.update(state.taken)
+        self.returned = deque(each for each in self.returned if not self._comes(each))
+        self.taken = {each for each in self.taken if self._comes(each)}
+        self.with_members |= self.taken
         for member in self.group.members:
             window = member.session.window
             if window is not None and member.session.via:
@@ -169,6 +173,7 @@ class GroupReader:
     def leave(self, position: int) -> None:
         """A member has ended that was sent this at QoS 2: nobody else gets it. [MQTT-4.8.2-4]"""
         if not self.ready or self._comes(position):
+            self.taken.add(position)
             self.with_members.add(position)
 
     def give_back(self, position: int) -> None:
@@ -193,6 +198,7 @@ class GroupReader:
             position = shard << OFFSET_BITS | (group.first + index)
             if self.with_members and position in self.with_members:
                 self.with_members.discard(position)
+                self.taken.discard(position)
                 index += 1
                 continue
             step = group.count - index if self.group.strategy in PICK_ONCE and not self.with_members else 1
@@ -245,12 +251,20 @@ class GroupReader:
                 ours = [each for each in entries if via.get(each.packet_id) is self.group]
                 unfinished.extend(each.position for each in ours if each.state == PUBACK_DUE)  # [MQTT-4.8.2-4]
         live = self.keeper.epoch if self.live else 0
-        return GroupState(live, tuple(heads if self.cursors is None else self.cursors), tuple(unfinished))
+        cursors = heads if self.cursors is None else self.cursors
+        return GroupState(live, tuple(cursors), tuple(unfinished), tuple(sorted(self.taken)))
 
     def write_down(self) -> None:
         """Behind what its members have: their windows must have what its cursors have passed."""
         table: Table | None = self.keeper.table
-        if table is not None and self.ready and self.keeper.group_readers.get(self.key) is self:
+        if table is None or self.keeper.group_readers.get(self.key) is not self:
+            return
+        if not self.ready:
+            if self.returned or self.taken:
+                op = meta_record.group_left([*self.returned], sorted(self.taken))
+                table.change(self.key, op)
+                self.keeper.on_group_left(self.key, op)
+        else:
             for member in self.group.members:  # what they have of it and is not written yet comes first
                 if member.session.kept and member.session.moved:
                     member.session.moved = False

@@ -76,6 +76,7 @@ class Keeper:
         self._heads: list[int] = []  # ends of the shards when that began
         self.on_lost: Callable[[str, int], None] = lambda client_id, count: None
         self.on_watermark: Callable[[bytes], None] = lambda op: None
+        self.on_group_left: Callable[[bytes, bytes], None] = lambda key, op: None
 
     # -- writing down
 

@@ -111,12 +111,18 @@ class Restoring:
         self.heads = self.keeper.journaling.heads()
         table.change(META_KEY, op)
         self.keeper.on_watermark = self._watermark_written
+        self.keeper.on_group_left = self._group_left
         if number == 1:
             self.keeper.now = now
             self.keeper.write_watermark(self.heads)  # every later start finds one to look from
 
     def _watermark_written(self, op: bytes) -> None:
         self.meta = fold_meta(self.meta, op)
+
+    def _group_left(self, key: bytes, op: bytes) -> None:
+        group = fold_group(self.groups.get(key), op)
+        assert group is not None
+        self.groups[key] = group
 
     # -- parts in
 

@@ -1,7 +1,8 @@
 """The two small states beside the sessions: the node's epochs, and shared groups with kept members.
 
 Both follow the rules of the sessions' records: a format number in front of states and changes, and changes that are
-assignments (``session_ops``). A group has one change only, its whole state, as it is small.
+assignments (``session_ops``). A group's change is its whole state, as it is small; only of members that end while the
+node does not know that state yet, what they leave is added to it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ EPOCH: Final = 32
 WATERMARK: Final = 33
 GROUP: Final = 48
 GROUP_ENDED: Final = 49
+GROUP_LEFT: Final = 50
 
 _COUNT: Final = struct.Struct(">I")
 _EPOCH: Final = struct.Struct(">Id")  # number, time
@@ -103,14 +105,24 @@ def group_ended() -> bytes:
     return bytes((1, GROUP_ENDED))
 
 
-def fold_group(_: GroupState | None, op: bytes) -> GroupState | None:
-    """The group after a change; called like ``fold``, although what it was before does not matter."""
+def group_left(returned: Sequence[int], taken: Sequence[int]) -> bytes:
+    """Members have ended: what they leave to others, and what nobody else gets."""
+    parts = [bytes((1, GROUP_LEFT))]
+    _put_positions(parts, returned)
+    _put_positions(parts, taken)
+    return b"".join(parts)
+
+
+def fold_group(state: GroupState | None, op: bytes) -> GroupState | None:
+    """The group after a change."""
     check_format(op, "a shared group's change")
     kind = op[1] if len(op) > 1 else 0
     if kind == GROUP:
         return _take_group(op, 2)
     if kind == GROUP_ENDED:
         return None
+    if kind == GROUP_LEFT:
+        return _add_left(state or GroupState(), op)
     raise BadRecord(f"a shared group's change has kind {kind}, which is not known here")
 
 
@@ -118,7 +130,8 @@ def encode_group(state: GroupState) -> bytes:
     """The whole state."""
     parts = [b"\x01", _COUNT.pack(state.live)]
     put_offsets(parts, state.cursors)
-    parts.append(_COUNT.pack(len(state.returned)) + struct.pack(f">{len(state.returned)}Q", *state.returned))
+    _put_positions(parts, state.returned)
+    _put_positions(parts, state.taken)
     return b"".join(parts)
 
 
@@ -132,9 +145,30 @@ def _take_group(body: bytes, at: int) -> GroupState:
     try:
         (live,) = _COUNT.unpack_from(body, at)
         cursors, at = take_offsets(body, at + 4)
-        (count,) = _COUNT.unpack_from(body, at)
-        returned = struct.unpack_from(f">{count}Q", body, at + 4)
+        returned, at = _take_positions(body, at)
+        taken, at = _take_positions(body, at)
     except struct.error as error:
         raise BadRecord(f"a shared group's state of {len(body)} bytes can't be read: {error}") from None
-    check_end(body, at + 4 + 8 * count, "a shared group's state")
-    return GroupState(live, cursors, returned)
+    check_end(body, at, "a shared group's state")
+    return GroupState(live, cursors, returned, taken)
+
+
+def _add_left(state: GroupState, op: bytes) -> GroupState:
+    try:
+        returned, at = _take_positions(op, 2)
+        taken, at = _take_positions(op, at)
+    except struct.error as error:
+        raise BadRecord(f"a shared group's change of {len(op)} bytes can't be read: {error}") from None
+    check_end(op, at, "a shared group's change")
+    return state._replace(
+        returned=tuple(dict.fromkeys(state.returned + returned)), taken=tuple(dict.fromkeys(state.taken + taken))
+    )
+
+
+def _put_positions(parts: list[bytes], positions: Sequence[int]) -> None:
+    parts.append(_COUNT.pack(len(positions)) + struct.pack(f">{len(positions)}Q", *positions))
+
+
+def _take_positions(body: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    (count,) = _COUNT.unpack_from(body, at)
+    return struct.unpack_from(f">{count}Q", body, at + 4), at + 4 + 8 * count

@@ -181,6 +181,7 @@ class GroupState(NamedTuple):
     live: int = 0  # epoch, as in SessionState
     cursors: tuple[int, ...] = ()
     returned: tuple[int, ...] = ()  # positions that a member left unfinished: they go to another one first
+    taken: tuple[int, ...] = ()  # beyond the cursors: members that are no more have got them, and nobody else does
 
 
 class Epoch(NamedTuple):

@@ -48,7 +48,7 @@ async def export_sessions(table: Table, ends: Ends, at: float) -> AsyncIterator[
             elif key[:1] == GROUP_KEY:
                 group = decode_group(state)
                 cursors = further(group.cursors, ends(group.live)) if group.live else group.cursors
-                chosen.append((key, encode_group(GroupState(0, tuple(cursors), group.returned))))
+                chosen.append((key, encode_group(GroupState(0, tuple(cursors), group.returned, group.taken))))
         if chosen:
             yield chosen
 

@@ -114,5 +114,6 @@ def moved_session(state: SessionState, moves: Moves) -> tuple[SessionState, int]
 def moved_group(state: GroupState, moves: Moves) -> tuple[GroupState, int]:
     """The same for a shared group."""
     returned = [position for old in state.returned if (position := moves.position(old)) is not None]
-    moved = GroupState(0, tuple(moves.cursors(state.cursors)), tuple(returned))
+    taken = [position for old in state.taken if (position := moves.position(old)) is not None]
+    moved = GroupState(0, tuple(moves.cursors(state.cursors)), tuple(returned), tuple(taken))
     return moved, len(state.returned) - len(returned)
