@@ -238,8 +238,8 @@ class Ledger:
     def _check_order(self, session: Session, packet: Packet, message: Message) -> None:
         if session.got.get(message.number):
             return
-        if message.doubtful or not message.tells_publisher:
-            return
+        if message.doubtful or message.refused or not message.tells_publisher:
+            return  # a refusal that its publisher has not read lets later ones go first
         certain = [each.granted_at for each in session.subscriptions.values() if each.wants(message)]
         if message.sends > 1 and not any(at is not None and at < message.sent_at for at in certain):
             return  # the first copy was perhaps before it was subscribed
