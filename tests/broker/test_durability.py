@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import count, islice, pairwise
 
 import pytest
 
 from brookmq.mqtt.packets import SubscriptionRequest
+from brookmq.store import session_ops
+from brookmq.store.session_state import session_key
+from brookmq.store.table.interface import Entry, part_of
 from tests.broker.memory import MemoryNode, MemoryStream
 from tests.harness import wire
 from tests.harness.raw import Client
@@ -455,3 +458,36 @@ def test_what_the_configuration_subscribes_to_is_kept(node: MemoryNode) -> None:
     node = MemoryNode(after=node)
     writer(node).publish("t/reader", b"0", qos=1)
     assert reader(node, new=False).take_payloads(1) == [b"0"]
+
+
+def names_in_one_part(number: int) -> list[str]:
+    part = part_of(session_key("reader"))
+    names = (name for each in count() if part_of(session_key(name := f"reader-{each}")) == part)
+    return ["reader", *islice(names, number - 1)]
+
+
+def test_clients_of_one_part_come_back(node: MemoryNode) -> None:
+    names = names_in_one_part(3)
+    for name in names:
+        reader(node, name=name).close()
+    writer(node).publish("t/a", b"0", qos=1)
+    node = MemoryNode(after=node)
+    for name in names:
+        assert reader(node, new=False, name=name).take_payloads(1) == [b"0"]
+
+
+def test_a_part_is_taken_client_by_client_with_what_changes_meanwhile(node: MemoryNode) -> None:
+    names = names_in_one_part(3)
+    for name in names:
+        reader(node, name=name).close()
+    states = list(node.broker.restoring.encode_part(part_of(session_key(names[0]))))
+    ops: list[Entry] = []
+    other = MemoryNode()
+    other.loop.close()
+    broker = other.broker
+    taking = broker.restoring.take_part(0, states, ops)
+    next(taking)
+    assert [*broker.sessions.by_client_id] == names[:1]
+    ops += [(session_key(names[1]), session_ops.ended()), (session_key(names[0]), session_ops.will_dropped())]
+    assert list(taking) == [None, None]
+    assert sorted(broker.sessions.by_client_id) == sorted([names[0], names[2]])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from brookmq.store.memory_table import MemoryTable
-from brookmq.store.table.interface import META_KEY, META_PART, PARTS, part_of
+from brookmq.store.table.interface import META_KEY, META_PART, PARTS, Entry, part_of
 from tests.store.table.owners import Owner
 
 
@@ -156,3 +156,26 @@ def test_parts_are_by_hash_and_meta_has_its_own() -> None:
     assert part_of(META_KEY) == META_PART == PARTS
     assert {part_of(b"%d" % number) for number in range(20_000)} == set(range(PARTS))
     assert part_of(b"c" + "Gerät".encode()) == 809  # stored tables depend on it
+
+
+def test_a_part_that_is_taken_in_steps_is_loaded_at_their_end(turns: Turns) -> None:
+    before = MemoryTable(turns.soon.append)
+    Owner(before).change(b"a", b"1")
+    turns.settle()
+    table = before.reopened()
+    seen: list[Entry] = []
+    woken: list[bool] = []
+
+    def take(part: int, states: list[Entry], ops: list[Entry]) -> Iterator[None]:
+        yield
+        seen.extend(ops)
+
+    table.on_part = take
+    part = part_of(b"a")
+    table.load(part, lambda: woken.append(table.loaded(part)))
+    turns.soon.popleft()()
+    assert not table.loaded(part)
+    table.change(b"a", b"2")
+    turns.settle()
+    assert woken == [True]
+    assert seen == [(b"a", b"1"), (b"a", b"2")]

@@ -39,6 +39,7 @@ from brookmq.store.session_state import (
     is_will_key,
 )
 from brookmq.store.table.interface import META_PART, Table, part_of
+from brookmq.store.table.taking import Taken, steps
 
 
 class OpenId(NamedTuple):
@@ -126,29 +127,34 @@ class Restoring:
 
     # -- parts in
 
-    def take_part(self, part: int, states: Entries, ops: Entries) -> None:
-        sessions: dict[bytes, SessionState | None] = {}
-        groups: dict[bytes, GroupState | None] = {}
-        for key, body in states:
-            if key[:1] == GROUP_KEY:
-                groups[key] = decode_group(body)
-            elif key[:1] == SESSION_KEY:
-                sessions[key] = decode_state(body)
-        for key, op in ops:
-            if key[:1] == GROUP_KEY:
-                groups[key] = fold_group(groups.get(key), op)
-            elif key[:1] == SESSION_KEY:
-                sessions[key] = session_ops.fold(sessions.get(key), op)
-        for key, group in groups.items():
-            if group is not None:
-                self._restore_group(key, group)
-        for key, state in sessions.items():
-            if state is None:
-                continue
-            if is_will_key(key):
-                self._restore_will(key, state)
-            elif state.client_id not in self.sessions.by_client_id:
-                self._restore_session(state)
+    def take_part(self, part: int, states: Entries, ops: Entries) -> Iterator[None]:
+        """A client in each step, with its will, or a group: others have their turn in between."""
+        for together in steps(states, ops):
+            for taken in together:
+                if taken.key[:1] == GROUP_KEY:
+                    self._take_group(taken)
+                elif taken.key[:1] == SESSION_KEY:
+                    self._take_session(taken)
+            yield
+
+    def _take_group(self, taken: Taken) -> None:
+        group = None if taken.state is None else decode_group(taken.state)
+        for op in taken.ops:
+            group = fold_group(group, op)
+        if group is not None:
+            self._restore_group(taken.key, group)
+
+    def _take_session(self, taken: Taken) -> None:
+        """A session, or a will that stands alone."""
+        state = None if taken.state is None else decode_state(taken.state)
+        for op in taken.ops:
+            state = session_ops.fold(state, op)
+        if state is None:
+            return
+        if is_will_key(taken.key):
+            self._restore_will(taken.key, state)
+        elif state.client_id not in self.sessions.by_client_id:
+            self._restore_session(state)
 
     def _restore_session(self, state: SessionState) -> None:
         sessions = self.sessions

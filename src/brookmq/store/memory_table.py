@@ -8,7 +8,7 @@ done is there, and of the rest as many changes as the test wants, since the stor
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from brookmq.store.table.interface import META_KEY, META_PART, PARTS, EncodePart, Entry, OnPart, part_of
@@ -43,6 +43,7 @@ class MemoryTable:
         self.changes: dict[int, list[Entry]] = {}  # of each part since then, stored
         self._waiting: deque[Waiting] = deque()
         self._unloaded: set[int] = set()
+        self._given: dict[int, tuple[list[Entry], Iterator[object]]] = {}  # parts that are taken step by step
         self._waiters: list[Callable[[], None]] = []
         self._held = False
         self._storing = False  # a turn that stores is under way
@@ -62,6 +63,8 @@ class MemoryTable:
 
     def change(self, key: bytes, op: bytes, done: Callable[[], None] | None = None) -> None:
         self._waiting.append(Waiting(key, op, done, self._clock()))
+        if (part := part_of(key)) in self._given:
+            self._given[part][0].append((key, op))
         self.waiting_bytes += len(key) + len(op)
         self._store_soon()
 
@@ -80,20 +83,22 @@ class MemoryTable:
         return part not in self._unloaded
 
     def load(self, part: int, wake: Callable[[], None]) -> None:
-        def loaded() -> None:
-            self._load(part)
-            wake()
+        def step() -> None:
+            if self._take(part):
+                wake()
+            else:
+                self._call_soon(step)
 
-        self._call_soon(loaded)
+        self._call_soon(step)
 
     def meta_state(self) -> tuple[bytes, list[bytes]]:
         states = self.states.get(META_PART, [])
         return states[0][1] if states else b"", [op for _, op in self.changes.get(META_PART, [])]
 
     def begin_loading(self) -> None:
-        """One part in each turn."""
+        """One part in each turn, or one step of it."""
         if self._unloaded:
-            self._load(min(self._unloaded))
+            self._take(min(self._unloaded))
             self._call_soon(self.begin_loading)
 
     async def close(self) -> None:
@@ -142,11 +147,19 @@ class MemoryTable:
 
     # Inside
 
-    def _load(self, part: int) -> None:
-        if part in self._unloaded:
-            self._unloaded.discard(part)
+    def _take(self, part: int) -> bool:
+        """The owner takes a part, or a step of it; whether the part is loaded then."""
+        if part not in self._unloaded:
+            return True
+        if part not in self._given:
             waiting = [(change.key, change.op) for change in self._waiting if part_of(change.key) == part]
-            self.on_part(part, list(self.states.get(part, [])), self.changes.get(part, []) + waiting)
+            ops = self.changes.get(part, []) + waiting
+            self._given[part] = ops, self.on_part(part, list(self.states.get(part, [])), ops) or iter(())
+        for _ in self._given[part][1]:
+            return False
+        del self._given[part]
+        self._unloaded.discard(part)
+        return True
 
     def _store_soon(self) -> None:
         if self._waiting and not self._held and not self._storing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -43,9 +43,10 @@ class World:
         self.asked.append(parts)
         self.answer = done
 
-    def give(self, part: int, covered: int, states: list[Entry], ops: list[Entry]) -> None:
+    def give(self, part: int, covered: int, states: list[Entry], ops: list[Entry]) -> Iterator[None] | None:
         self.loop.now += self.cost_s
         self.given.append((part, covered, states, ops))
+        return None
 
     def found(self, parts: list[int] | None = None) -> None:
         assert self.answer is not None
@@ -186,3 +187,66 @@ def test_an_answer_without_parts_is_a_bug() -> None:
     world.turns()
     with pytest.raises(InvariantError):
         world.found([])
+
+
+class SteppedWorld(World):
+    """An owner that needs three steps for each part, of 1 ms each."""
+
+    def __init__(self, snapshotted: set[int]) -> None:
+        super().__init__(snapshotted)
+        self.steps: list[int] = []
+        self.ops: dict[int, list[Entry]] = {}
+
+    def give(self, part: int, covered: int, states: list[Entry], ops: list[Entry]) -> Iterator[None]:
+        super().give(part, covered, states, ops)
+        self.ops[part] = ops
+        return self.take(part)
+
+    def take(self, part: int) -> Iterator[None]:
+        for _ in range(3):
+            self.steps.append(part)
+            self.loop.now += 0.001
+            yield
+
+
+def test_a_large_part_is_given_over_several_slices_and_loaded_when_it_is_whole() -> None:
+    world = SteppedWorld({5, 6})
+    woken: list[list[int]] = []
+    world.loading.load(5, lambda: woken.append([*world.steps]))
+    world.turns()
+    world.found()
+    world.loop.step()
+    assert world.steps == [5, 5]
+    assert not world.loading.loaded(5)
+    world.loading.note(5, b"key", b"made meanwhile")
+    assert world.ops[5] == [(b"key", b"made meanwhile")]
+    world.turns()
+    assert woken == [[5, 5, 5]]
+    assert world.loading.loaded(5)
+    assert world.parts == [5], "it is given once"
+    assert world.asked == [[5]], "and read once"
+
+
+def test_who_waits_does_not_wait_for_the_rest_of_a_part_for_others() -> None:
+    world = SteppedWorld({5, 6})
+    world.loading.begin()
+    world.turns()
+    world.found()
+    world.loop.step()
+    assert world.steps == [5, 5]
+    world.loading.load(6, lambda: None)
+    world.turns()
+    assert world.steps == [5, 5, 6, 6, 6, 5]
+    assert world.loading.all_loaded
+
+
+def test_an_end_ends_it_between_two_steps() -> None:
+    world = SteppedWorld({5})
+    world.loading.begin()
+    world.turns()
+    world.found()
+    world.loop.step()
+    world.loading.end()
+    world.turns()
+    assert world.steps == [5, 5]
+    assert not world.loading.loaded(5)

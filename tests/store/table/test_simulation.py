@@ -1,18 +1,20 @@
 """A table through random changes, snapshots and crashes: each start finds exactly what the log was given.
 
 Every seed is another story. A change sets one field of a key or ends the key; the owner changes its own states at once
-or when the change is done. After each crash the states found must be those of a prefix of all changes: everything that
-was done is in it, and the rest is there in order or not at all.
+or when the change is done, and takes parts whole or step by step. After each crash the states found must be those of a
+prefix of all changes: everything that was done is in it, and the rest is there in order or not at all.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
 
-from brookmq.store.table.interface import META_KEY, META_PART, Entry, part_of
+from brookmq.store.table.interface import META_KEY, META_PART, PARTS, Entry, part_of
+from brookmq.store.table.taking import steps
 from tests.store.table.simulated import LIMITS, Loop, Process, Store
 
 FIELDS = 3
@@ -43,10 +45,14 @@ def decode(state: bytes) -> Fields:
 class Broker:
     """The owner of the table in one process."""
 
-    def __init__(self, process: Process, eager: bool) -> None:
+    def __init__(self, process: Process, eager: bool, seconds_of_a_step: float | None) -> None:
         self.table = process.table
+        self.loop = process.loop
         self.states: dict[bytes, Fields] = {}
         self.eager = eager
+        self.seconds_of_a_step = seconds_of_a_step  # None: a part is taken whole
+        self.taken: set[bytes] = set()  # keys of parts that are taken step by step
+        self.steps_between = 0  # changes of what was taken, of parts that were not loaded yet
         self.done = 0
         self.table.on_part = self.take
         self.table.encode_part = self.encode
@@ -56,11 +62,28 @@ class Broker:
         for op in ops:
             fold(self.states, META_KEY, op)
 
-    def take(self, part: int, states: list[Entry], ops: list[Entry]) -> None:
+    def take(self, part: int, states: list[Entry], ops: list[Entry]) -> Iterator[None] | None:
+        if self.seconds_of_a_step is not None:
+            return self.take_in_steps(states, ops, self.seconds_of_a_step)
         for key, state in states:
             self.states[key] = decode(state)
         for key, op in ops:
             fold(self.states, key, op)
+        return None
+
+    def take_in_steps(self, states: list[Entry], ops: list[Entry], seconds: float) -> Iterator[None]:
+        for together in steps(states, ops):
+            for key, state, changes in together:
+                if state is not None:
+                    self.states[key] = decode(state)
+                for op in changes:
+                    fold(self.states, key, op)
+                self.taken.add(key)
+            self.loop.now += seconds
+            yield
+
+    def has(self, key: bytes) -> bool:
+        return key in self.taken or self.table.loaded(part_of(key))
 
     def encode(self, part: int) -> Iterable[Entry]:
         for key in [key for key in self.states if part_of(key) == part]:
@@ -68,13 +91,13 @@ class Broker:
                 yield key, encode(self.states[key])
 
     def change(self, key: bytes, op: bytes) -> None:
-        loaded = self.table.loaded(part_of(key))
-        if self.eager and loaded:
+        self.steps_between += key in self.taken and not self.table.loaded(part_of(key))
+        if self.eager and self.has(key):
             fold(self.states, key, op)
 
         def done() -> None:
             self.done += 1
-            if not self.eager and self.table.loaded(part_of(key)):
+            if not self.eager and self.has(key):
                 fold(self.states, key, op)
 
         self.table.change(key, op, done)
@@ -88,7 +111,11 @@ class Story:
         self.loop = Loop()
         self.store = Store(self.chance)
         self.eager = self.chance.random() < 0.5
-        self.keys = [META_KEY, *(b"k%d" % number for number in range(self.chance.choice([3, 20, 60])))]
+        self.seconds_of_a_step = self.chance.choice([None, 0.0, LIMITS.slice_s / 2, LIMITS.slice_s])
+        self.steps_between = 0
+        count, parts = self.chance.choice([3, 20, 60]), self.chance.choice([8, PARTS])
+        keys = (key for number in itertools.count() if part_of(key := b"k%d" % number) < parts)
+        self.keys = [META_KEY, *itertools.islice(keys, count)]
         self.large = self.chance.choice([0.0, 0.01, 0.3])  # how often a change has to go in pieces
         self.taken: list[Entry] = []  # by any process, as far as the store has it; and by this one, all
         self.found = 0  # how many of them this process found
@@ -97,15 +124,16 @@ class Story:
     def run(self, crashes: int) -> None:
         for _ in range(crashes):
             process = Process(self.store, self.loop, self.chance)
-            broker = Broker(process, self.eager)
+            broker = Broker(process, self.eager, self.seconds_of_a_step)
             if self.chance.random() < 0.8:
                 process.table.begin_loading()
             for _ in range(self.chance.randint(1, 1_500)):
                 self.step(broker)
             process.crash()
             self.settle_accounts(broker)
+            self.steps_between += broker.steps_between
         process = Process(self.store, self.loop, self.chance)
-        broker = Broker(process, self.eager)
+        broker = Broker(process, self.eager, self.seconds_of_a_step)
         self.check_all(process, broker)
 
     def step(self, broker: Broker) -> None:
@@ -151,7 +179,7 @@ class Story:
 
 
 def test_what_is_found_is_what_was_stored() -> None:
-    snapshots = purges = longest = 0
+    snapshots = purges = longest = between = 0
     for seed in range(100):
         story = Story(seed)
         try:
@@ -162,9 +190,11 @@ def test_what_is_found_is_what_was_stored() -> None:
         snapshots += story.store.snapshots
         purges += story.store.purges
         longest = max(longest, story.longest_tail)
-    print(f"{snapshots} snapshots, {purges} purges, longest tail {longest} bytes")
+        between += story.steps_between
+    print(f"{snapshots} snapshots, {purges} purges, longest tail {longest} bytes, {between} changes between steps")
     assert snapshots > 1_000, "the seeds must reach what they are for"
     assert purges > 100
+    assert between > 50
     assert longest < LIMITS.tail_bytes_max + LIMITS.waiting_bytes_max + 2_000
 
 

@@ -10,7 +10,7 @@ is done; both are right, and a snapshot may be asked for in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Protocol
 from zlib import crc32
 
@@ -19,7 +19,7 @@ META_KEY: Final = b""
 META_PART: Final = PARTS  # the part of the one key that is there before anything is loaded; in no other part
 
 Entry = tuple[bytes, bytes]  # key and state, or key and op
-OnPart = Callable[[int, list[Entry], list[Entry]], None]
+OnPart = Callable[[int, list[Entry], list[Entry]], Iterator[object] | None]
 EncodePart = Callable[[int], Iterable[Entry]]
 
 
@@ -36,7 +36,9 @@ class Table(Protocol):
 
     #: Called once for each part that has something in the store: the states of its snapshot, then the ops since then,
     #: in order. A key may be in only one of them; an op of a key without a state begins from nothing. Changes that the
-    #: owner made to a part before it was loaded are among the ops.
+    #: owner made to a part before it was loaded are among the ops. An owner that needs long for a part answers with an
+    #: iterator, which does the work step by step (``taking``). The part is loaded at its end; changes that are made
+    #: until then are appended to the ops.
     on_part: OnPart
 
     #: Asked for the states of a loaded part, to write its snapshot; of ``META_PART`` too. It is consumed over several
@@ -69,7 +71,7 @@ class Table(Protocol):
         """The part that a key belongs to."""
 
     def loaded(self, part: int) -> bool:
-        """Whether ``on_part`` was called for it, or it has nothing in the store."""
+        """Whether the owner has all of it, or it has nothing in the store."""
 
     def load(self, part: int, wake: Callable[[], None]) -> None:
         """Loads a part soon, ahead of others, then calls ``wake``; never within this call."""

@@ -1,13 +1,14 @@
 """Loading a table's parts: those that somebody waits for first, then all others beside what else is to do.
 
-Parts are read several at a time and given to the owner in slices of a few milliseconds. In the background that takes at
-most half of the time; what somebody waits for is read next and given at once.
+Parts are read several at a time and given to the owner in slices of a few milliseconds: many small parts in one, or one
+large part over many. In the background that takes at most half of the time; what somebody waits for is read next and
+given ahead of what is only half given.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -35,19 +36,30 @@ class Snapshot(NamedTuple):
 
 Found = Mapping[int, Snapshot] | StoreError  # at least one of the parts that were asked for
 GetParts = Callable[[list[int], Callable[[Found], None]], None]  # answers later
-OnLoaded = Callable[[int, int, list[Entry], list[Entry]], None]
+TakePart = Callable[[int, int, list[Entry], list[Entry]], Iterator[object] | None]
+
+
+class Given:
+    """A part that the owner is taking."""
+
+    __slots__ = ("ops", "steps")
+
+    def __init__(self, ops: list[Entry]) -> None:
+        self.ops = ops  # changes that are made meanwhile are appended
+        self.steps: Iterator[object] = iter(())
 
 
 class Loading:
     """Which parts are loaded, and the changes of those that are not.
 
-    Invariants: a part is in ``_unloaded`` until it was given to ``on_loaded``; one request is under way at most.
+    Invariants: a part is in ``_unloaded`` until the owner has taken all of it; until it begins to, it is read or in
+    ``_ready``, then in ``_given``. One request is under way at most.
     """
 
     def __init__(
         self,
         get_parts: GetParts,
-        on_loaded: OnLoaded,
+        take_part: TakePart,
         on_failed: Callable[[StoreError], None],
         call_later: CallLater,
         clock: Clock,
@@ -56,13 +68,14 @@ class Loading:
         tail: Mapping[int, list[Change]],
     ) -> None:
         self._get_parts = get_parts
-        self._on_loaded = on_loaded
+        self._take_part = take_part
         self._on_failed = on_failed
         self._call_later = call_later
         self._clock = clock
         self._slice_s = slice_s
         self._unloaded = {part: tail.get(part, []) for part in sorted({*snapshotted, *tail} - {META_PART})}
         self._ready: dict[int, Snapshot | None] = dict.fromkeys(self._unloaded.keys() - snapshotted)
+        self._given: dict[int, Given] = {}
         self._wakers: dict[int, list[Callable[[], None]]] = {}
         self._wanted: deque[int] = deque()  # in the order in which somebody came to wait for them
         self._reading = False
@@ -80,7 +93,10 @@ class Loading:
 
     def note(self, part: int, key: bytes, op: bytes) -> None:
         """A part is changed that is not loaded: the change comes with it."""
-        self._unloaded[part].append((NOT_STORED_YET, encode_change(part, key, op)))
+        if part in self._given:
+            self._given[part].ops.append((key, op))
+        else:
+            self._unloaded[part].append((NOT_STORED_YET, encode_change(part, key, op)))
 
     def load(self, part: int, wake: Callable[[], None]) -> None:
         """Loads a part ahead of others; ``wake`` is called after this call."""
@@ -115,11 +131,12 @@ class Loading:
         if self._ended:
             return
         began = self._clock()
-        given = 0
+        ends_at = began + self._slice_s
+        given = False
         while not self._ended and (part := self._next_part()) is not None:
-            self._give(part)
-            given += 1
-            if self._clock() - began >= self._slice_s:
+            self._give(part, ends_at)
+            given = True
+            if self._clock() >= ends_at:
                 break
         self._read()
         if given and self._background and not self._pausing:
@@ -137,33 +154,48 @@ class Loading:
         while self._wanted and self._wanted[0] not in self._unloaded:
             self._wanted.popleft()
         for part in self._wanted:
-            if part in self._ready:
+            if part in self._ready or part in self._given:
                 return part
         if self._background and not self._pausing:
-            return next(iter(self._ready), None)
+            return next(iter(self._given or self._ready), None)
         return None
 
-    def _give(self, part: int) -> None:
+    def _give(self, part: int, ends_at: float) -> None:
+        """Lets the owner take a part, or some more of it, until all is taken or the slice ends."""
+        if part not in self._given and not self._begin(part):
+            return
+        for _ in self._given[part].steps:
+            if self._clock() >= ends_at:
+                return
+        del self._given[part], self._unloaded[part]
+        for wake in self._wakers.pop(part, ()):
+            wake()
+
+    def _begin(self, part: int) -> bool:
+        """Whether the snapshot can be read."""
         snapshot = self._ready.pop(part)
         try:
             covered, states = (0, []) if snapshot is None else (snapshot.covered, snapshot.states(f"part {part}"))
         except StoreError as error:
             self._fail(error)
-            return
-        ops = [entry_of(change) for sequence, change in self._unloaded.pop(part) if sequence > covered]
-        self._on_loaded(part, covered, states, ops)
-        for wake in self._wakers.pop(part, ()):
-            wake()
+            return False
+        ops = [entry_of(change) for sequence, change in self._unloaded[part] if sequence > covered]
+        given = self._given[part] = Given(ops)
+        given.steps = self._take_part(part, covered, states, ops) or given.steps
+        return True
 
     def _read(self) -> None:
         if self._reading or self._ended:
             return
-        parts = [part for part in self._wanted if part in self._unloaded and part not in self._ready][:READ_PARTS_MAX]
+        parts = list(islice(filter(self._unread, self._wanted), READ_PARTS_MAX))
         if not parts and self._background and not self._ready:
-            parts = list(islice(self._unloaded, READ_PARTS_MAX))
+            parts = list(islice(filter(self._unread, self._unloaded), READ_PARTS_MAX))
         if parts:
             self._reading = True
             self._get_parts(parts, self._found)
+
+    def _unread(self, part: int) -> bool:
+        return part in self._unloaded and part not in self._ready and part not in self._given
 
     def _found(self, found: Found) -> None:
         self._reading = False
@@ -174,7 +206,7 @@ class Loading:
             return
         if not found:
             raise InvariantError("parts were asked for, and none came")
-        self._ready.update((part, snapshot) for part, snapshot in found.items() if part in self._unloaded)
+        self._ready.update((part, snapshot) for part, snapshot in found.items() if self._unread(part))
         self._arm()
 
     def _fail(self, error: StoreError) -> None:

@@ -8,7 +8,7 @@ come in as functions, so that a simulation runs all of it from a seed. ``opening
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from brookmq.store.errors import StoreError
 from brookmq.store.table.commit import Append, CallLater, Clock, GroupCommit
@@ -53,7 +53,7 @@ class TableLog:
             append, call_later, clock, limits, found.sequence, self._appended, self._done, self.fail
         )
         self.loading = Loading(
-            get_parts, self._part_loaded, self.fail, call_later, clock, limits.slice_s, found.snapshotted,
+            get_parts, self._take_part, self.fail, call_later, clock, limits.slice_s, found.snapshotted,
             found.changes,
         )  # fmt: skip
         self.snapshots = Snapshots(
@@ -156,9 +156,9 @@ class TableLog:
         self._let_in()
         self.snapshots.advance()
 
-    def _part_loaded(self, part: int, covered: int, states: list[Entry], ops: list[Entry]) -> None:
+    def _take_part(self, part: int, covered: int, states: list[Entry], ops: list[Entry]) -> Iterator[object] | None:
         self.tail.covered(part, covered, bool(ops))
-        self.on_part(part, states, ops)
+        return self.on_part(part, states, ops)
 
     def _encode(self, part: int) -> Iterable[Entry]:
         return self.encode_part(part)
