@@ -21,6 +21,7 @@ from brookmq.base.alarms import Alarms
 from brookmq.base.config import Config
 from brookmq.node.engine import Engine
 from brookmq.node.opening import OnOpen, Opening
+from brookmq.node.replicas import ReplicaWatch
 from brookmq.ops.view import StoreInfo
 from brookmq.store.diagnosis import Trouble
 from brookmq.store.folder import DataFolder
@@ -46,6 +47,7 @@ class Storage:
         self._engine = Engine(config, folder, self._changed, self._deleted)
         self._links: list[Link] = []  # from the first time on that the store was ready
         self._opening: Opening | None = None  # likewise
+        self._replicas: ReplicaWatch | None = None  # likewise, where there is more than one copy
         self._usable = asyncio.Event()  # set while there is no trouble
         self._wait_until = 0.0  # loop time
         self._watching = False  # the start is over: from now on trouble is worth an alarm
@@ -90,6 +92,8 @@ class Storage:
     async def stop(self) -> None:
         """Store what was handed over, close what uses the store, then end it."""
         self._watching = False
+        if self._replicas is not None:
+            await self._replicas.end()
         if self._opening is not None:
             await self._opening.close()
         for link in self._links:
@@ -153,6 +157,9 @@ class Storage:
             link.watch(lambda up, reason: self._changed())
             link.begin()
         self._opening.begin()
+        if self._engine.replicas > 1:
+            self._replicas = ReplicaWatch(tables, self._alarms)
+            self._replicas.begin()
 
     def _tell(self) -> None:
         trouble = self.trouble

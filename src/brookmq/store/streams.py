@@ -97,6 +97,17 @@ async def look(link: Link, name: str) -> StreamState:
     return state_of(await link.api(f"STREAM.INFO.{name}"))
 
 
+async def stream_names(link: Link) -> list[str]:
+    """All streams that there are."""
+    names: list[str] = []
+    while True:
+        answer = await link.api("STREAM.NAMES", {"offset": len(names)})
+        page = answer["streams"] or []
+        names += page
+        if not page or len(names) >= int(answer["total"]):
+            return names
+
+
 async def purge(link: Link, name: str, before: int, subject: str = "") -> int:
     """Removes the records before a sequence, all or those of a subject (which may have wildcards); says how many."""
     query = {"seq": before, "filter": subject} if subject else {"seq": before}

@@ -36,7 +36,7 @@ from brookmq.store.journal.tail import Tail, read_tail, write_mark
 from brookmq.store.link import Link
 from brookmq.store.log import AppendLog, ownership_subject
 from brookmq.store.reader import Lanes
-from brookmq.store.streams import Stream, declare
+from brookmq.store.streams import Stream, declare, stream_names
 
 log = logging.getLogger("brookmq.store")
 
@@ -65,12 +65,7 @@ async def open_journal(link: Link, settings: JournalSettings) -> Journal:
 
 async def shard_count(link: Link, wanted: int) -> int:
     """How many shards there are, or will be in a new journal: a topic never changes its shard."""
-    names: set[str] = set()
-    while True:
-        answer = await link.api("STREAM.NAMES", {"offset": len(names)})
-        names.update(answer["streams"] or [])
-        if not answer["streams"] or len(names) >= int(answer["total"]):
-            break
+    names = set(await stream_names(link))
     there = 0
     while stream_name(there) in names:
         there += 1
