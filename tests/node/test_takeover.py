@@ -16,6 +16,7 @@ from tests.store.log_servers import Servers, running
 
 QUOTA_EXCEEDED = 0x97
 SERVER_UNAVAILABLE = 0x88
+USE_ANOTHER_SERVER = 0x9C
 ROOM = "100GB"
 TAKEN_OVER = "another node has taken over this store: brookmq@127.0.0.1 (process {} on "
 ADVICE = "); stop one of the two, and start this one again"
@@ -60,10 +61,15 @@ def test_the_older_node_lets_go_and_the_newer_one_is_not_disturbed(
         away(client(5, "reader", to=first, **KEPT))
         publisher, old_publisher, retainer = client(5, to=first), client(4, to=first), client(5, to=first)
         publisher.publish("kept/a", b"before", qos=1)
+        will = wire.Will("kept/will", b"will", qos=1)
+        staying = client(5, "staying", to=first, **KEPT, will=will)
+        staying_too = client(4, "staying too", to=first, **KEPT)
         second = make_node(config_of(servers))
         with WatchedStore(second) as other:
             other.until_ready()
             has_let_go(watched, second)
+            assert staying.expect(Kind.DISCONNECT).reason == USE_ANOTHER_SERVER
+            staying_too.expect_closed()
             newer = client(5, to=second)
             for number in range(40):  # on all shards, one after the other on each node: who seizes takes from who has
                 refused(publisher, f"kept/{number}")
@@ -80,7 +86,9 @@ def test_the_older_node_lets_go_and_the_newer_one_is_not_disturbed(
             assert other.alarms() == {}
             has_let_go(watched, second)
             reader = client(5, "reader", to=second, **KEPT)
-            assert sorted(reader.take_payloads(41)) == sorted([b"before", *(b"%d" % number for number in range(40))])
+            expected = [b"before", b"will", *(b"%d" % number for number in range(40))]
+            assert sorted(reader.take_payloads(42)) == sorted(expected)
+            assert client(5, "staying", to=second, **KEPT).connack.session_present
             reader.expect_nothing()
             assert second.stop() == 0
         has_let_go(watched, second)  # also when the other one is gone: an operator has decided something

@@ -1,4 +1,4 @@
-"""The sessions of a broker, as a backup sees them."""
+"""The sessions of a broker, as those see them who take all of them at once: a backup, and another node."""
 
 from __future__ import annotations
 
@@ -33,6 +33,17 @@ class KeptSessions:
                 channel.end(reasons.ADMINISTRATIVE_ACTION)
             if sessions.by_client_id.get(session.client_id) is session:
                 sessions.end(session, reasons.ADMINISTRATIVE_ACTION, time.time())
+            if number % SLICE == 0:
+                await asyncio.sleep(0)
+
+    async def send_away(self) -> None:
+        """Another node has them now. Here they would never get a message again, so their clients go and find it; the
+        wills of these connections are its to send."""
+        for number, session in enumerate([*self._broker.sessions.by_client_id.values()]):
+            channel = session.channel
+            if session.kept and isinstance(channel, Channel):
+                session.will = None
+                channel.end(reasons.USE_ANOTHER_SERVER, "another node has taken over the store")
             if number % SLICE == 0:
                 await asyncio.sleep(0)
 

@@ -56,7 +56,7 @@ class Node:
         self.open_files: OpenFiles = raise_open_files(config.edge.open_files or None)
         self.broker = broker_of(config, self.alarms, loop)
         self.broker.keeper.on_lost = self._lost_to_retention
-        self.storage = Storage(config, folder, self.alarms, self._kept)
+        self.storage = Storage(config, folder, self.alarms, self._kept, self._deposed)
         self.hub = Hub(self.broker, loop)
         self.listeners = Listeners(
             config.listeners,
@@ -81,6 +81,8 @@ class Node:
         self._serving = False
         self._why_not = "the node is starting"
         self._http: HttpServer | None = None
+        self._sessions: KeptSessions | None = None  # once what is kept is open
+        self._leaving: asyncio.Task[None] | None = None  # of the clients of kept sessions, to another node
         self._ticking: asyncio.TimerHandle | None = None
         self._tick_due = loop.time()
         self._sys_topics = SysTopics(self.broker, self.view) if config.sys_topics.enable else None
@@ -170,8 +172,14 @@ class Node:
         """What is kept is open."""
         await recover(self.broker, journal, sessions, retained)
         assert self.broker.values is not None
-        kept = Kept(self.broker.values, sessions, KeptSessions(self.broker, sessions), journal)
+        self._sessions = KeptSessions(self.broker, sessions)
+        kept = Kept(self.broker.values, sessions, self._sessions, journal)
         self.view.backup = Backup(self.config.node.name, written(self.config), kept)
+
+    def _deposed(self) -> None:
+        """Another node has what was kept here; nobody connects to it before the broker knows it."""
+        if self._sessions is not None:
+            self._leaving = self.loop.create_task(self._sessions.send_away())
 
     def _lost_to_retention(self, who: str, count: int) -> None:
         """The journal's retention was faster than a reader: never silent."""

@@ -76,6 +76,11 @@ class Opening:
         """Why what is kept cannot be used; empty while it can."""
         return self._failed or self._waiting or self._hindered
 
+    @property
+    def deposed(self) -> bool:
+        """Whether another node has the store now."""
+        return self._deposed
+
     def begin(self) -> None:
         self._spawn(self._open_all())
 

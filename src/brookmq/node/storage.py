@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from brookmq.base.alarms import Alarms
@@ -38,10 +38,19 @@ STREAM_DELETED: Final = "store_stream_deleted"
 
 
 class Storage:
-    """The store of one node. ``on_open`` gets journal, sessions and retained, once, when they are open."""
+    """The store of one node. ``on_open`` gets journal, sessions and retained, once, when they are open;
+    ``on_deposed`` is called once, when another node has taken them over."""
 
-    def __init__(self, config: Config, folder: DataFolder | None, alarms: Alarms, on_open: OnOpen) -> None:
+    def __init__(
+        self,
+        config: Config,
+        folder: DataFolder | None,
+        alarms: Alarms,
+        on_open: OnOpen,
+        on_deposed: Callable[[], None],
+    ) -> None:
         self._config = config
+        self._on_deposed: Callable[[], None] | None = on_deposed  # until it was called
         self._alarms = alarms
         self._on_open = on_open
         self._engine = Engine(config, folder, self._changed, self._deleted)
@@ -136,6 +145,9 @@ class Storage:
         """The engine, a link or what is open has changed."""
         if self._engine.ready:
             self._connect()
+        if self._opening is not None and self._opening.deposed and self._on_deposed is not None:
+            on_deposed, self._on_deposed = self._on_deposed, None
+            on_deposed()
         if self.trouble:
             self._usable.clear()
         else:
