@@ -346,10 +346,8 @@ class Keeper:
         if self._writing:
             self.turn.call_soon(self._write_slice)
             return
-        if not self.complete:
-            return  # what is not loaded may have to be looked for in the journal, from the last watermark on
         for reader in self.group_readers.values():
-            if reader.changed:
+            if reader.changed and self.complete:
                 reader.write_down()
         self.write_watermark(self._heads)
 

@@ -111,6 +111,8 @@ class Restoring:
         self.keeper.epoch = number
         self.heads = self.keeper.journaling.heads()
         table.change(META_KEY, op)
+        if not table.all_loaded:  # what is not loaded may have to be looked for in the journal by the next start, too
+            self.keeper.floors[b"loading"] = self.looked_from or [0] * len(self.heads)
         self.keeper.on_watermark = self._watermark_written
         self.keeper.on_group_left = self._group_left
         if number == 1:
@@ -177,12 +179,16 @@ class Restoring:
         origin = origin_of(session.client_id, session.connect_number)
         if origin in self.origins:
             session.will = None  # it went out, the node died before it could write that down
-            self._regain(self.origins[origin], lambda: self.keeper.change(session, session_ops.will_dropped()))
+            self._regain(self.origins[origin], lambda: self._will_is_out(session, state.connect_number))
         elif session.will is not None:
             self.origins[origin] = None
         sessions.resume_timers(session, self.now)
         if self._restore_open_ids(session, state):
             self.keeper.write_progress(session)  # the next watermark is behind where they were found
+
+    def _will_is_out(self, session: Session, connect_number: int) -> None:
+        if session.kept and session.connect_number == connect_number:  # else its record has no such will any more
+            self.keeper.change(session, session_ops.will_dropped())
 
     def _settle_epoch(self, state: SessionState) -> None:
         """What was so when the node died: how far it was, since when it is away, whether its will is due."""
@@ -293,11 +299,17 @@ class Restoring:
             epoch = None if state is None else self.meta.epochs.get(state.live)
             reader.begin(state, () if epoch is None else epoch.watermark, self.heads)
             self.keeper.group_needs_reader(reader.group)  # all its kept members may have left meanwhile
+        self.keeper.floors.pop(b"loading", None)
         self.groups.clear()
         self.open_ids.clear()
         self.origins.clear()
 
     def _restore_group(self, key: bytes, state: GroupState) -> None:
+        early = self.groups.get(key)  # what members have left while this was loaded
+        if early is not None:
+            left = fold_group(state, meta_record.group_left(early.returned, early.taken))
+            assert left is not None
+            state = left
         self.groups[key] = state
 
     # -- parts out

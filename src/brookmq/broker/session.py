@@ -557,6 +557,10 @@ class Session:
             return None if self.held is None else self.held.get(entry.packet_id)
         return None if self.keeper is None else self.keeper.delivery_at(self, entry)
 
+    def expired(self, now: float) -> bool:
+        """Its client was away for too long; the timer that ends it may be late."""
+        return self.channel is None and self.disconnected_at + self.expiry <= now
+
     # -- inbound QoS 2 of a kept session
 
     def opened(self, ids: bytes, position: int) -> None:

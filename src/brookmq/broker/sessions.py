@@ -73,7 +73,7 @@ class Sessions:
             self.take_over(session, now)
             session = self.by_client_id.get(client_id)
         discarded = False
-        if session is not None and clean_start:
+        if session is not None and (clean_start or session.expired(now)):
             discarded = session.kept
             self.end(session, reasons.NORMAL_DISCONNECTION, now)
             session = None
