@@ -14,8 +14,8 @@ WAVES = 5
 GROWTH_MAX = MIB  # a thousand connections cost some 4 MiB: a quarter of one wave over three of them
 
 
-@pytest.mark.parametrize("how", ["reset", "finish"])
-def test_waves_of_dropped_connections_leave_nothing(make_node: NodeMaker, crowd: Crowd, how: str) -> None:
+@pytest.mark.parametrize("how", ["reset", "finish", "leave"])
+def test_waves_of_connections_that_end_leave_nothing(make_node: NodeMaker, crowd: Crowd, how: str) -> None:
     node = make_node()
     with Watched(node) as watched:
         before = watched.left_behind()

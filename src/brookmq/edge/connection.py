@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from brookmq.edge.context import ListenerContext
     from brookmq.edge.hub import Hub
 
+PLAIN = ("tcp", "unix")  # kinds of listeners whose transports may stay open for one direction
+
 
 class Connection:
     """Made by the hub for a listener, which sets ``peer`` before the transport is there. Invariant: from
@@ -68,7 +70,11 @@ class Connection:
             self.channel.receive(data, monotonic())
 
     def eof_received(self) -> bool:
-        return False  # the transport closes itself
+        """Whether the transport stays open: until those before it in the line are closed. A TLS transport can't."""
+        if self.context.kind not in PLAIN or self.hub.closings.free():
+            return False
+        self.hub.closings.line_up(self.transport.close)
+        return True
 
     def connection_lost(self, error: BaseException | None) -> None:
         self.closing = True
@@ -96,7 +102,7 @@ class Connection:
         self.closing_at = monotonic()
         if self.outlet is not None:
             self.outlet.finish()
-        self.transport.close()
+        self.hub.closings.run(self.transport.close)
         self.hub.closing(self)
 
     def abort(self) -> None:

@@ -12,6 +12,7 @@ cdef class Hub:
     cdef public object loop
     cdef public dict connections
     cdef public Watch watch
+    cdef public object closings
     cdef public set tasks
     cdef public object empty
 

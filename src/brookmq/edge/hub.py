@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from brookmq.base.counters import Counters
+from brookmq.broker.admission import Admission
 from brookmq.broker.broker import Broker
 from brookmq.broker.channel import CLOSED
 from brookmq.edge.connection import Connection
@@ -18,7 +19,8 @@ from brookmq.mqtt import reasons
 
 CLOSE_SECONDS_MAX = 5.0  # how long a peer may take to read the last bytes before it is cut off
 ABORT_SECONDS_MAX = 1.0  # how long the loop may take to report connections that were cut off
-SLICE = 500  # connections closed in one turn of the loop
+SLICE = 500  # connections that are told in one turn of the loop
+CLOSINGS_IN_A_TURN = 32  # some 20 to 30 µs each, with what the session leaves behind
 
 
 class Hub:
@@ -30,6 +32,7 @@ class Hub:
         self.loop = loop
         self.connections: dict[Connection, None] = {}  # in the order in which they came
         self.watch = Watch()
+        self.closings = Admission(broker.turn, CLOSINGS_IN_A_TURN)  # thousands may go at once
         self.tasks: set[asyncio.Future[Any]] = set()
         self.empty = asyncio.Event()
         self.empty.set()
