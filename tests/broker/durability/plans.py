@@ -9,6 +9,7 @@ GROUP = "$share/team/g/#"
 LONG, SHORT = 100_000, 25  # seconds of session expiry
 
 TOPICS = tuple(f"t/{number}" for number in range(6))
+RETAINED = tuple(f"r/{number}" for number in range(5))  # not too few: what is replaced later is not missed
 FILTERS = ("t/#", "t/+", "t/0", "t/1", "t/2", "u/0", "r/#", "w/#")
 
 
@@ -32,8 +33,8 @@ class Plan:
 
 def roster(random: Random) -> list[Plan]:
     """Who takes part: always the same kinds, so that every seed has a bit of everything."""
-    everywhere = (*TOPICS, "u/0", "g/0", "g/1", "g/2", "r/0", "r/1")
-    wills = ("w/0", "w/1", "t/0", "r/0")
+    everywhere = (*TOPICS, "u/0", "g/0", "g/1", "g/2", *RETAINED)
+    wills = ("w/0", "w/1", "t/0", *RETAINED[:2])
     plans = [
         Plan("kept-writer", expiry=LONG, publishes=everywhere, may_end=False, will_topics=wills),
         Plan("old-writer", 4, LONG, publishes=everywhere, may_end=False, will_topics=wills),

@@ -9,7 +9,7 @@ from random import Random
 from brookmq.broker.settings import Settings
 from tests.broker.durability import ending
 from tests.broker.durability.ledger import Ledger, PromiseError
-from tests.broker.durability.plans import GROUP, roster
+from tests.broker.durability.plans import GROUP, RETAINED, roster
 from tests.broker.durability.simulated_client import SimulatedClient
 from tests.broker.durability.simulated_node import SimulatedNode
 from tests.broker.durability.wills import WillLedger
@@ -57,7 +57,7 @@ class Simulation:
                 self._step()
             self.note("the end: the store answers, everybody comes")
             ending.everything_arrives(self.node, self.clients, self.ledger, self.wills)
-            for topic in ("r/0", "r/1"):
+            for topic in RETAINED:
                 ending.check_retained(self.node, self.ledger, topic)
             ending.everybody_leaves(self.node, self.clients)
         except Exception as error:
