@@ -9,6 +9,8 @@ import pytest
 
 from brookmq.mqtt.packets import SubscriptionRequest
 from brookmq.store import session_ops
+from brookmq.store.errors import StoreError
+from brookmq.store.memory_table import MemoryTable
 from brookmq.store.session_state import session_key
 from brookmq.store.table.interface import Entry, part_of
 from tests.broker.memory import MemoryNode, MemoryStream
@@ -491,3 +493,80 @@ def test_a_part_is_taken_client_by_client_with_what_changes_meanwhile(node: Memo
     ops += [(session_key(names[1]), session_ops.ended()), (session_key(names[0]), session_ops.will_dropped())]
     assert list(taking) == [None, None]
     assert sorted(broker.sessions.by_client_id) == sorted([names[0], names[2]])
+
+
+class SmallTable(MemoryTable):
+    """Has too much to write with a few changes already."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given, waiting_bytes_max=1000)
+
+
+class SmallNode(MemoryNode):
+    table_class = SmallTable
+
+
+@pytest.fixture
+def small() -> Iterator[SmallNode]:
+    node = SmallNode()
+    yield node
+    node.loop.close()
+
+
+def test_a_kept_session_waits_while_its_table_has_too_much_to_write(small: SmallNode) -> None:
+    subscriber = reader(small)
+    transient = small.client(5, "transient")
+    small.sessions_table.hold()
+    requests = [wire.subscribe(number, [(f"t/{number}", 1)], version=5) for number in range(2, 300)]
+    subscriber.send(*requests[:100])
+    small.pass_time(0.1)
+    assert small.sessions_table.full
+    waiting = small.sessions_table.waiting_bytes
+    subscriber.send(*requests[100:])
+    assert small.sessions_table.waiting_bytes == waiting
+    transient.publish("free", b"", qos=1)  # needs no table
+    small.sessions_table.release()
+    small.pass_time(0.1)
+    assert [subscriber.expect(Kind.SUBACK).packet_id for _ in requests] == [*range(2, 300)]
+
+
+def test_publishers_of_values_wait_while_their_table_has_too_much_to_write(small: SmallNode) -> None:
+    publisher = small.client(5, "transient")
+    small.values_table.hold()
+    requests = [wire.publish(f"r/{number}", b"value" * 20, retain=True) for number in range(300)]
+    publisher.send(*requests[:100])
+    small.pass_time(0.1)
+    assert small.values_table.full
+    publisher.send(*requests[100:])
+    assert small.broker.retained.count == 101
+    small.pass_time(11)  # slowly, while the store is silent for so long
+    assert small.broker.retained.count == 102
+    small.values_table.release()
+    small.pass_time(0.1)
+    publisher.sync()
+    assert small.broker.retained.count == 300
+
+
+def test_a_connect_waits_while_the_table_has_too_much_to_write(small: SmallNode) -> None:
+    subscriber = reader(small)
+    small.sessions_table.hold()
+    subscriber.send(*[wire.subscribe(number, [(f"t/{number}", 1)], version=5) for number in range(2, 100)])
+    small.pass_time(0.1)
+    waiting = small.sessions_table.waiting_bytes
+    streams = [MemoryStream(small, "") for _ in range(2)]
+    streams[0].send(wire.connect("first", version=5, props=EXPIRY))
+    assert small.sessions_table.waiting_bytes == waiting
+    small.pass_time(11)
+    assert Client(("", 0), 5, streams[0]).expect(Kind.CONNACK).reason == 0x88
+    streams[1].send(wire.connect("second", version=5, props=EXPIRY))
+    small.sessions_table.release()
+    small.pass_time(0.1)
+    assert Client(("", 0), 5, streams[1]).expect(Kind.CONNACK).reason == 0
+
+
+def test_a_table_that_another_node_has_takes_no_values(node: MemoryNode) -> None:
+    publisher = writer(node)
+    node.values_table.failed = StoreError("another node has it")
+    publisher.send(wire.publish("r/a", b"value", qos=1, packet_id=1, retain=True))
+    assert publisher.expect(Kind.PUBACK).reason == 0x97
+    assert node.broker.retained.count == 0

@@ -263,12 +263,20 @@ class Broker:
     def _retain(self, message: Message, now: float, ticket: Ticket | None) -> None:
         if not self.settings.retain_available:
             raise PeerError(reasons.RETAIN_NOT_SUPPORTED, "retained messages are switched off")
-        before = self.values.taken if self.values is not None else -1
+        before = self._values_before()
         if self.retained.set(message, now):
             self.counters.messages_retained += 1
             self._wait_for_values(before, ticket)
         else:
             self.counters.dropped_retained_limit += 1
+
+    def _values_before(self) -> int:
+        """How many changes the table of values has taken; PeerError when it takes none any more."""
+        if self.values is None:
+            return -1
+        if self.values.table.failed is not None:
+            raise PeerError(reasons.QUOTA_EXCEEDED, "another node has the store")
+        return self.values.taken
 
     def _wait_for_values(self, before: int, ticket: Ticket | None) -> None:
         """An acknowledgement waits for the record of what was retained or delayed. ``before`` is what was ``taken``."""
@@ -298,7 +306,7 @@ class Broker:
         except PeerError:
             self.counters.dropped_delayed_limit += 1
             raise
-        before = self.values.taken if self.values is not None else -1
+        before = self._values_before()
         if self.delayed.add(postponed(message, target, due, now), due):
             self.counters.messages_delayed += 1
             self._wait_for_values(before, ticket)
@@ -415,6 +423,8 @@ class Broker:
         self.waits.tick()
         self.keeper.tick(now)
         table = self.keeper.table
+        values = None if self.values is None else self.values.table
+        self.turn.tables_full = (table is not None and table.full) or (values is not None and values.full)
         if not self.keeper.complete and table is not None and table.all_loaded:
             self._complete(True)
             self.restoring.complete()

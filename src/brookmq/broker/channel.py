@@ -154,6 +154,9 @@ class Channel:
                 self.hold()
                 self._keep(data, pos)
                 return
+            if self.turn.tables_full and self._waits_for_table():
+                self._keep(data, pos)
+                return
             head = data[pos]
             kind = head >> 4
             if self.state == CONNECTED:
@@ -439,6 +442,16 @@ class Channel:
         self.counters.publishers_paused += 1
         self.hold()
         outlet.wait(self.resume)
+
+    def _waits_for_table(self) -> bool:
+        """Whatever a kept session does may be a change for the table of sessions, which has too many already."""
+        session, table = self.session, self.broker.keeper.table
+        if session is None or not session.kept or table is None or not table.full:
+            return False
+        self.counters.publishers_paused += 1
+        self.hold()
+        table.wait(self.resume)
+        return True
 
     def suspend(self, awaitable: Awaitable[Any], then: Callable[[Any], None]) -> None:
         """Wait for an answer from outside; ``then`` gets it, unless the connection has ended meanwhile."""

@@ -27,6 +27,7 @@ from brookmq.mqtt.topics import check_name
 if TYPE_CHECKING:
     from brookmq.broker.channel import Channel
     from brookmq.broker.session import Session
+    from brookmq.store.table.interface import Table
 
 FOREVER = 0xFFFFFFFF
 RECEIVE_MAXIMUM_ABSENT = 65535  # [section 3.1.2.11.3]
@@ -317,6 +318,10 @@ def _open_session(
     if not broker.knows(client.client_id, packet.clean_start and session_expiry == 0):
         _look_for_session(channel, packet, client, mounted, data)
         return
+    table = broker.keeper.table
+    if channel.turn.tables_full and session_expiry > 0 and table is not None and table.full:
+        _wait_for_table(table, channel, packet, client, mounted, data)
+        return
     keep_alive = packet.keep_alive
     if settings.keep_alive_max and (keep_alive == 0 or keep_alive > settings.keep_alive_max):
         keep_alive = settings.keep_alive_max
@@ -376,6 +381,19 @@ def _look_for_session(
 
     channel.hold()
     broker.find_session(client.client_id, broker.waits.begin(found, lambda: _store_silent(channel)))
+
+
+def _wait_for_table(
+    table: Table, channel: Channel, packet: packets.Connect, client: ClientInfo, mounted: bytes, data: bytes | None
+) -> None:
+    """The table of sessions has as many changes waiting as it may have."""
+    broker = channel.broker
+
+    def room() -> None:
+        channel.go_on(lambda: _open_session(channel, packet, client, mounted, broker.now, data))
+
+    channel.hold()
+    table.wait(broker.waits.begin(room, lambda: _store_silent(channel)))
 
 
 def _wait_for_will(channel: Channel, session: Session, client: ClientInfo, present: bool, connack: bytes) -> None:

@@ -326,7 +326,7 @@ class Keeper:
         self.now = now
         if self.table is None:
             return
-        if self._writing:
+        if self._writing or self.table.full:
             return
         quiet = now - self._watermark_at < WATERMARK_SECONDS_MAX
         if now - self._progress_at < PROGRESS_SECONDS or (not self.moved and quiet):

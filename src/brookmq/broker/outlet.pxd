@@ -8,6 +8,7 @@ cdef class Turn:
     cdef public list dirty
     cdef public list pressed
     cdef public bint scheduled
+    cdef public bint tables_full
     cdef public double now
 
     cpdef add(self, Outlet outlet)

@@ -44,7 +44,7 @@ class Transport(Protocol):
 class Turn:
     """One turn of the event loop: the outlets that have something to write at its end."""
 
-    __slots__ = ("call_soon", "counters", "dirty", "now", "pressed", "scheduled")
+    __slots__ = ("call_soon", "counters", "dirty", "now", "pressed", "scheduled", "tables_full")
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object], counters: Counters) -> None:
         self.call_soon = call_soon
@@ -52,6 +52,7 @@ class Turn:
         self.dirty: list[Outlet] = []
         self.pressed: list[Outlet] = []  # outlets in PRESSED: as long as it is empty nobody looks for full receivers
         self.scheduled = False
+        self.tables_full = False  # some table has as many changes waiting as it may have; as of the last tick
         self.now = 0.0  # monotonic seconds of the broker's last tick: as exact as patience has to be
 
     def add(self, outlet: Outlet) -> None:

@@ -261,10 +261,26 @@ def _finish(channel: Channel, qos: int, packet_id: int, message: Message | None,
             reason = error.reason  # this message is refused, the connection goes on
     if ticket is not None:
         _settle(channel, session, ticket, reason, message is not None and message.retain)
-    if channel.turn.pressed and message is not None:
+    if channel.turn.tables_full and message is not None and _is_value(message):
+        _wait_for_values(channel)
+    elif channel.turn.pressed and message is not None:
         full = channel.dispatcher.full_receiver(channel.index.audience(message.topic), channel.session)
         if full is not None:
             channel.wait_for(full)
+
+
+def _is_value(message: Message) -> bool:
+    """Whether it changes the table of retained and delayed messages."""
+    return message.retain or message.topic.startswith(DELAYED_PREFIX)
+
+
+def _wait_for_values(channel: Channel) -> None:
+    """That table has as many changes waiting as it may have: its publishers go on when there is room, or slowly."""
+    values = channel.broker.values
+    if values is not None and values.table.full:
+        channel.counters.publishers_paused += 1
+        channel.hold()
+        values.table.wait(channel.broker.waits.begin(channel.resume, channel.resume))
 
 
 def _settle(channel: Channel, session: Session, ticket: Acknowledgement, reason: int, retained: bool) -> None:

@@ -39,6 +39,7 @@ class MemoryTable:
         waiting_bytes_max: int = WAITING_BYTES_MAX,
     ) -> None:
         self.waiting_bytes = 0
+        self.failed: Exception | None = None
         self.states: dict[int, list[Entry]] = {}  # of each part's snapshot
         self.changes: dict[int, list[Entry]] = {}  # of each part since then, stored
         self._waiting: deque[Waiting] = deque()

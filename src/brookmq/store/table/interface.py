@@ -47,6 +47,10 @@ class Table(Protocol):
     encode_part: EncodePart
 
     @property
+    def failed(self) -> Exception | None:
+        """Why it takes no change any more, if so."""
+
+    @property
     def waiting_bytes(self) -> int:
         """Changes that were taken and are not known to be stored."""
 
