@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count, islice, pairwise
+from typing import Any
 
 import pytest
 
