@@ -122,7 +122,7 @@ class DurableValues:
 
         def put() -> None:
             kept = self._retained.peek(message.topic)
-            if kept is None or kept.published_at < message.published_at:
+            if kept is None or kept.published_at <= message.published_at:  # those that came together have one time
                 self._retained.set(message, now)
             self.after(done)
 

@@ -67,6 +67,7 @@ class Keeper:
         self.replays = JournalReplays(self)
         self.floors: dict[bytes, list[int]] = {}  # what a start has to look for in the journal begins there
         self._relaxing: set[Session] = set()  # strict ones that are about to be so no more
+        self._subscribing: dict[Session, int] = {}  # sessions with so many changes of subscriptions on their way
         self._replayed: dict[
             Session, list[Subscription]
         ] = {}  # have sent what is retained, and are stored as replaying
@@ -127,21 +128,28 @@ class Keeper:
             self.write_progress(session)  # from here on each step is written down, so the place to begin is, too
             session.strict = True
         records = [session_image.subscription_record(filter, each) for filter, each in granted]
-        self.change(session, session_ops.subscribed(records), lambda: self._subscriptions_stored(session, done))
+        self._change_subscriptions(session, session_ops.subscribed(records), done)
 
     def unsubscribed(self, session: Session, filters: list[str], done: Callable[[], None]) -> None:
         session.wanted = session.matching = None
-        self.change(session, session_ops.unsubscribed(filters), lambda: self._subscriptions_stored(session, done))
+        self._change_subscriptions(session, session_ops.unsubscribed(filters), done)
+
+    def _change_subscriptions(self, session: Session, op: bytes, done: Callable[[], None]) -> None:
+        self._subscribing[session] = self._subscribing.get(session, 0) + 1
+        self.change(session, op, lambda: self._subscriptions_stored(session, done))
 
     def _subscriptions_stored(self, session: Session, done: Callable[[], None]) -> None:
         """A session is strict until the store has it as one that is not, since what it gets in between must be written;
         and until all that waits to be written is out, since nothing may overtake it."""
+        left = self._subscribing.pop(session) - 1
+        if left:
+            self._subscribing[session] = left
         self._relaxing.add(session)
         self._relax(session)
         done()
 
     def _relax(self, session: Session) -> None:
-        if session.sending == 0:
+        if session.sending == 0 and session not in self._subscribing:
             self._relaxing.discard(session)
             session.strict = is_strict(session)
 

@@ -67,6 +67,7 @@ class Restoring:
         self.heads: list[int] = []  # ends of the shards at start
         self.looked_from: list[int] = []  # where that began
         self.open_ids: dict[str, list[OpenId]] = {}  # found in the journal, by client id
+        self.retained: dict[bytes, Group] = {}  # found there: the last retained message of each topic
         self.origins: dict[bytes, Group | None] = {}  # found there: what was published; None: what will be
         self.regain: Callable[[Group, Callable[[], None]], None]  # makes a message retained, if it should be
         self.groups: dict[bytes, GroupState] = {}
@@ -91,6 +92,8 @@ class Restoring:
         for group in groups:
             if group.origin:
                 self.origins[group.origin] = group
+            if group.retain:
+                self.retained[group.topic] = group
             if group.qos == 2 and group.kept_publisher:
                 ids = group.packet_ids()
                 found = self.open_ids.setdefault(group.client_id, [])
@@ -217,6 +220,9 @@ class Restoring:
                 session.open_ids.release(packet_id.to_bytes(2, "big"))
         found = bool(gone)
         for packet_id, position, group in self.open_ids.get(state.client_id, ()):
+            if session.open_at is not None and session.open_at.get(packet_id) == position:
+                self._regain(group, lambda: None)  # written down by a start that may have got no further
+                continue
             shard, offset = position >> OFFSET_BITS, position & ((1 << OFFSET_BITS) - 1)
             if position in state.released or (state.seen and offset < state.seen[shard]):
                 continue
@@ -276,7 +282,7 @@ class Restoring:
             self.keeper.floors.pop(floor, None)
             done()
 
-        self.regain(group, stored)
+        self.regain(self.retained.get(group.topic, group), stored)
 
     def put(self, key: bytes, body: bytes) -> None:
         """A session or a group from elsewhere, as a backup has it; ``complete`` when all are there."""
@@ -303,6 +309,7 @@ class Restoring:
         self.groups.clear()
         self.open_ids.clear()
         self.origins.clear()
+        self.retained.clear()
 
     def _restore_group(self, key: bytes, state: GroupState) -> None:
         early = self.groups.get(key)  # what members have left while this was loaded
