@@ -8,13 +8,19 @@ machine without a compiler.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.abc import MetaPathFinder
-from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, ModuleSpec, SourceFileLoader
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    FileFinder,
+    ModuleSpec,
+    PathFinder,
+    SourceFileLoader,
+)
 from pathlib import Path
 from types import ModuleType
 
@@ -60,12 +66,23 @@ def hot_modules() -> list[str]:
 
 
 def is_compiled(name: str) -> bool:
-    """Whether an import of ``name`` would load (or did load) a compiled file."""
-    try:
-        spec = importlib.util.find_spec(name)
-    except ModuleNotFoundError:
-        return False
+    """Whether an import of ``name`` would load (or did load) a compiled file.
+
+    Its package is not imported for the answer: that of an extra may need what is not installed here.
+    """
+    module = sys.modules.get(name)
+    spec = module.__spec__ if module is not None else _find(name)
     return spec is not None and spec.origin is not None and spec.origin.endswith(tuple(EXTENSION_SUFFIXES))
+
+
+def _find(name: str) -> ModuleSpec | None:
+    folder = str(Path(__file__).parent.joinpath(*name.split(".")[1:-1]))
+    try:
+        if any(isinstance(finder, PureFinder) for finder in sys.meta_path):
+            return PureFinder().find_spec(name, [folder])
+        return PathFinder.find_spec(name, [folder])
+    except ModuleNotFoundError:
+        return None
 
 
 def form() -> str:

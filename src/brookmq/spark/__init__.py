@@ -1,0 +1,1 @@
+"""BrookMQ in Spark: the journal as a source, MQTT as a sink."""
