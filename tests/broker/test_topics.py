@@ -5,6 +5,8 @@ The memory of audiences is asked before and after every change, so that an answe
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -164,3 +166,17 @@ def test_the_edges_of_matching(filter_: bytes, topic: bytes, matched: bool) -> N
     index.add(Subscription(Session("c", SessionLimits(), Counters()), filter_, 0))
     assert bool(index.match(topic)) is matched
     assert matches(filter_, topic) is matched
+
+
+def test_what_is_captured_has_the_ids_of_its_capture_filters() -> None:
+    index = TopicIndex(Counters())
+    index.capture = [b"a/#", b"a/+", b"b"]
+    captured = index.audience(b"a/1")
+    ids = [captured.filters[at : at + 4] for at in range(0, len(captured.filters), 4)]
+    assert ids == [crc32(filter).to_bytes(4, "big") for filter in (b"a/#", b"a/+")]
+    assert (captured.captured, captured.durable, captured.awaited) == (True, True, False)
+    index.keep(b"c")
+    kept = index.audience(b"c")
+    assert kept.filters == crc32(b"c").to_bytes(4, "big")
+    assert (kept.captured, kept.durable, kept.awaited) == (False, True, True)
+    assert not index.audience(b"d").durable

@@ -216,7 +216,7 @@ class Broker:
         count = self.dispatcher.send(message, audience, publisher, now)
         if audience.durable and (message.qos or audience.captured) and not own:
             self._journal(message, audience, publisher, ticket, origin)
-            count += len(audience.stored) + len(audience.stored_groups) or bool(audience.filters)
+            count += len(audience.stored) + len(audience.stored_groups) or audience.awaited
         if count == 0:
             self.counters.publishes_without_receiver += 1
         return count

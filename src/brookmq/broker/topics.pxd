@@ -30,6 +30,7 @@ cdef class Audience:
     cdef public list stored
     cdef public list stored_groups
     cdef public bint durable
+    cdef public bint awaited
     cdef public bint captured
     cdef public bint everything
     cdef public bytes filters
@@ -53,7 +54,7 @@ cdef class TopicIndex:
     cpdef bint _still_right(self, Audience audience)
     @cython.locals(entries=list, groups=list, entry=Entry, best=dict, subscription=Subscription)
     cpdef Audience _gather(self, bytes topic)
-    @cython.locals(entry=Entry, subscription=Subscription)
+    @cython.locals(entry=Entry, subscription=Subscription, ids=bytes)
     cpdef Audience _sort(self, Audience audience, list entries)
     @cython.locals(entry=Entry, subscription=Subscription, found=Subscription)
     cpdef Subscription subscription_of(self, object session, bytes topic)

@@ -72,6 +72,7 @@ class Audience:
 
     __slots__ = (
         "at_once",
+        "awaited",
         "captured",
         "durable",
         "epoch",
@@ -93,9 +94,10 @@ class Audience:
         self.groups = groups  # without kept members
         self.stored_groups: list[SharedGroup] = []
         self.durable = False  # what comes at QoS 1 and 2 goes into the journal: a kept session or the pipeline wants it
+        self.awaited = False  # a kept session wants it, be its client here or away
         self.captured = False
         self.everything = False  # not all filters are known yet, so it may match more than ``filters``
-        self.filters = b""  # ids of the filters of kept sessions that match, four bytes each
+        self.filters = b""  # ids of the filters of kept sessions and of capture filters that match, four bytes each
         self.shard = crc32(topic)  # modulo the number of shards
         self.epoch = epoch  # -1: ended
 
@@ -295,13 +297,15 @@ class TopicIndex:
         """Who is served at once, who when the journal has it."""
         for entry in entries:
             if entry.kept:
-                audience.durable = True
+                audience.awaited = True
                 audience.filters += entry.filter_id
         if self.capture and not audience.topic.startswith(b"$"):
-            audience.captured = _matches_any(self.capture, audience.topic)
+            ids = _matching_ids(self.capture, audience.topic)
+            audience.captured = bool(ids)
+            audience.filters += ids
         if not self.complete:
             audience.everything = True
-        audience.durable = audience.durable or audience.captured or audience.everything
+        audience.durable = audience.awaited or audience.captured or audience.everything
         if audience.durable:
             audience.at_once = []
             for subscription in audience.targets:
@@ -350,8 +354,9 @@ class TopicIndex:
         return found
 
 
-def _matches_any(filters: list[bytes], topic: bytes) -> bool:
-    return any(matches(filter, topic) for filter in filters)
+def _matching_ids(filters: list[bytes], topic: bytes) -> bytes:
+    """By these a reader of the journal finds the batches that hold something of a capture filter."""
+    return b"".join([crc32(filter).to_bytes(4, "big") for filter in filters if matches(filter, topic)])
 
 
 def wild(filter: bytes) -> bool:

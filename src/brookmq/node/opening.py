@@ -162,6 +162,7 @@ class Opening:
             max_bytes=wanted.max_bytes,
             cache_bytes_max=wanted.cache_bytes_max,
             pending_bytes_max=wanted.waiting_bytes_max,
+            capture=tuple(wanted.capture),
             label=self._ownership.label,
             entitled=self._entitled,
         )

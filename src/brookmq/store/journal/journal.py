@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from brookmq.store.errors import StoreError
 from brookmq.store.journal.batch import Batch
 from brookmq.store.journal.ending import end
+from brookmq.store.journal.identity import JournalIdentity
 from brookmq.store.journal.limits import ShardLimits
 from brookmq.store.journal.log_appender import LogAppender
 from brookmq.store.journal.reading import ShardReading, Wake
+from brookmq.store.journal.runs import Run, ShardRuns, bounded, joined
 from brookmq.store.journal.shard import Shard
 from brookmq.store.journal.summarising import Summariser
 from brookmq.store.journal.tail import write_mark
@@ -28,6 +30,7 @@ log = logging.getLogger("brookmq.store")
 RETENTION_POLL_S: Final = 5.0  # how long a reader may take what retention removed for still there
 MARK_EVERY_S: Final = 3600.0
 CLOSE_TIME_LIMIT_S: Final = 3.0  # for summaries that only make the next start quicker
+TIME_SLACK_S: Final = 10.0  # by which messages may stand out of the order of their times: a clock that was set back
 
 DAY_S: Final = 86_400.0
 
@@ -42,6 +45,7 @@ class JournalSettings:
     max_bytes: int | None = None  # over all shards
     cache_bytes_max: int = 64 * 1024 * 1024
     pending_bytes_max: int = 4 * 1024 * 1024  # of one shard
+    capture: tuple[str, ...] = ()  # filters by which batches will be found
     label: bytes = b""  # names the owner to people
     # After another owner: whether the journal is this one's all the same. Raises ``StoreError``: it can't be said now.
     entitled: Callable[[], Awaitable[bool]] | None = None
@@ -59,12 +63,20 @@ class OpenShard:
     marked: int = -1  # ``stored`` when the stream's mark was written
 
 
+class Plan(NamedTuple):
+    """What a reader outside of the node has to fetch of a shard; ``lost``: offsets of its range that are gone."""
+
+    runs: list[Run]
+    lost: int
+
+
 class Journal:
     """All shards. ``on_stored`` is called with each batch that was stored, before its tickets are settled."""
 
     def __init__(self) -> None:
         self.shards: list[Shard] = []
         self.on_stored: Callable[[Batch], None] = _nobody
+        self.identity = JournalIdentity("", None, ())  # until it is open
         self._open: list[OpenShard] = []
         self._readings: list[ShardReading] = []
         self._tending: asyncio.Task[None] | None = None
@@ -101,6 +113,28 @@ class Journal:
     def find_time(self, shard: int, unix_time: float, callback: Callable[[int], None]) -> None:
         """Calls back with the offset of the first message that was published at this time or later."""
         self._readings[shard].find_time(unix_time, callback)
+
+    async def plan(
+        self, shard: int, start: int, end: int, filters: Sequence[str], between: tuple[float, float] | None = None
+    ) -> Plan:
+        """The records that may hold something captured from ``start`` to before ``end``, for these filters (none: for
+        all), published between two times (unix seconds, the later one excluded). One attempt: raises ``StoreError``."""
+        reading = self._readings[shard]
+        end = min(end, self.shards[shard].stored)
+        if reading.index.place_of(start) is None:
+            await reading.refresh_first()  # so old that retention may be near
+        first = min(max(start, reading.first_offset), max(start, end))
+        lost = first - start
+        if between is not None and first < end:
+            after = await reading.seeker.at_time(between[1] + TIME_SLACK_S)
+            first, end = max(first, await reading.seeker.at_time(between[0] - TIME_SLACK_S)), min(end, after)
+        making = ShardRuns(reading.index, reading.seeker)
+        wanted = self.identity.ids_for(filters) if filters else None
+        if wanted is None:
+            return Plan(await making.whole(first, end), lost)
+        since = max(first, self.identity.since[shard])
+        runs = await making.whole(first, min(since, end)) + await making.some(since, end, wanted)
+        return Plan(bounded(joined(runs)), lost)
 
     async def scan(self, shard: int, offset: int) -> list[Batch]:
         """The batches from the one with this offset on, some of them; none at the head. Go on behind the last one."""

@@ -22,6 +22,7 @@ from brookmq.base.errors import InvariantError
 from brookmq.store.errors import Deposed, StoreError
 from brookmq.store.journal.batch import Batch
 from brookmq.store.journal.cache import Cache
+from brookmq.store.journal.identity import settle_identity
 from brookmq.store.journal.index import Hole, ShardIndex
 from brookmq.store.journal.journal import Journal, JournalSettings, OpenShard
 from brookmq.store.journal.limits import ShardLimits
@@ -56,9 +57,13 @@ async def open_journal(link: Link, settings: JournalSettings) -> Journal:
         if isinstance(outcome, BaseException):
             continue
         journal.take(outcome)
-    if failures:
+    try:
+        if failures:
+            raise failures[0]
+        journal.identity = await settle_identity(link, settings.capture, [shard.head for shard in journal.shards])
+    except BaseException:
         await journal.abandon()
-        raise failures[0]
+        raise
     journal.start()
     return journal
 
