@@ -18,7 +18,7 @@ from brookmq.base.message import Message
 from brookmq.broker import session_image
 from brookmq.broker.acknowledging import Patient, Ticket
 from brookmq.broker.admission import Admission
-from brookmq.broker.connecting import Mechanism
+from brookmq.broker.authenticating import Mechanism
 from brookmq.broker.delayed import PREFIX as DELAYED_PREFIX
 from brookmq.broker.delayed import DelayedEntry, DelayedMessages, is_delayed, origin_of, parse, postponed
 from brookmq.broker.dispatch import Dispatcher

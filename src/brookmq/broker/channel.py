@@ -25,6 +25,7 @@ from brookmq.base.counters import Counters
 from brookmq.base.errors import PeerError
 from brookmq.broker import connecting, publishing, requests
 from brookmq.broker.acknowledging import Acknowledgement
+from brookmq.broker.authenticating import PendingConnect
 from brookmq.broker.broker import Broker
 from brookmq.broker.dispatch import Dispatcher
 from brookmq.broker.inflight import PUBACK_DUE, PUBCOMP_DUE, OpenIds
@@ -109,7 +110,7 @@ class Channel:
         self.problem_information = True
         self.peer_packet_size_max = PACKET_SIZE_SHORT  # until its CONNECT has been read
         self.method = ""  # of enhanced authentication, "" = none
-        self.authentication: connecting.PendingConnect | None = None
+        self.authentication: PendingConnect | None = None
         self.unsettled: deque[Acknowledgement] | None = None  # in the order in which they have to go out
         self.unsettled_bytes = 0
         self.stalled = False  # not read from until less of it waits for the store

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from brookmq.access.points import Access, Deny, SubscriptionEvent
 from brookmq.base.errors import PeerError
-from brookmq.broker.connecting import re_authenticate
+from brookmq.broker.authenticating import re_authenticate
 from brookmq.broker.inflight import PUBACK_DUE, PUBCOMP_DUE, PUBREC_DUE
 from brookmq.broker.session import Session
 from brookmq.mqtt import packets, reasons

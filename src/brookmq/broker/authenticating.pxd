@@ -1,0 +1,1 @@
+# Compiled as it is: no types are needed, only the interpreter's overhead goes.
