@@ -55,7 +55,8 @@ class Columns:
         bytes_max: int = BYTES_MAX,
     ) -> None:
         self._schema = schema
-        self._constants = {"partition": shard, "node": node}
+        self._shard = shard
+        self._constants: dict[str, Any] = {"partition": shard, "node": node}
         self._accepts = accepts
         self._answers: dict[bytes, bool] = {}
         self._rows_max = rows_max
@@ -74,7 +75,7 @@ class Columns:
         Returns the batches that are full. After ``BadRecord`` the columns are of no use any more.
         """
         full: list[pa.RecordBatch] = []
-        for group in decode_batch(int(self._constants["partition"]), 0, record[position:]).groups:
+        for group in decode_batch(self._shard, 0, record[position:]).groups:
             start, end = max(first, group.first), min(last, group.first + group.count)
             if start >= end or not group.captured or not self._takes(group.topic):
                 continue

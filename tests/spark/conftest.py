@@ -1,0 +1,26 @@
+"""One Spark session for all tests of a process: it takes seconds to start, and a process can have only one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    from brookmq.spark import session
+
+    folder = tmp_path_factory.mktemp("spark")
+    found = session(
+        "local[2,2]",
+        spark__sql__shuffle__partitions=2,
+        spark__sql__warehouse__dir=folder / "warehouse",
+        spark__local__dir=folder / "local",
+    )
+    yield found
+    found.stop()
