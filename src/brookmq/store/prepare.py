@@ -35,8 +35,12 @@ class Prepared:
     """``tls`` is for clients of a member."""
 
     binary: Binary
-    credentials: Credentials
+    settings: ServerSettings
     tls: ssl.SSLContext | None
+
+    @property
+    def credentials(self) -> Credentials:
+        return self.settings.credentials
 
 
 def prepare(folder: DataFolder, options: StoreOptions, membership: Membership | None) -> Prepared:
@@ -59,7 +63,7 @@ def prepare(folder: DataFolder, options: StoreOptions, membership: Membership | 
         membership.settings() if membership else None,
     )
     write_settings(path / SETTINGS, settings, binary)
-    return Prepared(binary, credentials, membership.tls_context() if membership else None)
+    return Prepared(binary, settings, membership.tls_context() if membership else None)
 
 
 def _check_options(options: StoreOptions, membership: Membership) -> None:

@@ -29,6 +29,9 @@ LAST_WORDS_SECONDS_MAX = 0.2  # from the end of the process to the end of what i
 _LEVELS = {"WRN": logging.WARNING, "ERR": logging.ERROR, "FTL": logging.ERROR}
 # Said at every start: the password is in a file that nobody else can read, as is the certificate's key of others.
 _EXPECTED = "Plaintext passwords detected"
+_RELOADED = "Reloaded server configuration"
+_NOT_RELOADED = "Failed to reload server configuration"
+RELOAD_SECONDS_MAX = 5.0  # a few milliseconds, unless the machine is very busy
 _PANICS = ("panic:", "fatal error:")  # the lines after these are a stack trace
 
 WORK_SECONDS_MIN = 1.0  # between two looks at what the process does
@@ -63,6 +66,7 @@ class ServerProcess:
         self.looks = 0  # at what the process does
         self._pipe: asyncio.ReadTransport | None = None  # its stderr
         self._silent = asyncio.Event()  # stderr is at its end
+        self._reload: asyncio.Future[str] | None = None  # somebody waits for what it says about its settings
         full = [sys.executable, "-I", "-S", TETHER, str(os.getpid()), *command]
         try:
             self._popen = subprocess.Popen(  # noqa: S603  the program that the operator chose
@@ -87,6 +91,20 @@ class ServerProcess:
 
     def kill(self) -> None:
         self._send(signal.SIGKILL)
+
+    async def reload(self) -> None:
+        """Have it read its settings again; OperationError when it does not take them. One at a time."""
+        self._reload = self._loop.create_future()
+        self._send(signal.SIGHUP)
+        try:
+            async with asyncio.timeout(RELOAD_SECONDS_MAX):
+                refusal = await self._reload
+        except TimeoutError:
+            refusal = f"no answer within {RELOAD_SECONDS_MAX:.0f} s"
+        finally:
+            self._reload = None
+        if refusal:
+            raise OperationError(f"the store does not take its new settings: {refusal}")
 
     def has_worked(self) -> bool:
         """Whether it was busy since the last look, which was at least a second ago: reading its journal back."""
@@ -119,13 +137,20 @@ class ServerProcess:
         level, text = parse(line)
         if level in ("ERR", "FTL") and not self._complaint.startswith(_PANICS):
             self._complaint = line
+        if self._reload is not None and text.startswith((_RELOADED, _NOT_RELOADED)):
+            self._answer_reload("" if text.startswith(_RELOADED) else text)
         expected = text.startswith(_EXPECTED)
         log.log(
             logging.DEBUG if expected else _LEVELS.get(level, logging.DEBUG), "%s", text, extra={"store_pid": self.pid}
         )
         self._on_line(line)
 
+    def _answer_reload(self, refusal: str) -> None:
+        if self._reload is not None and not self._reload.done():
+            self._reload.set_result(refusal)
+
     def _ended(self) -> None:
+        self._answer_reload("it has ended")
         self._loop.remove_reader(self._pidfd)
         self._popen.wait()
         os.close(self._pidfd)

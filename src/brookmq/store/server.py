@@ -16,20 +16,21 @@ import json
 import logging
 import socket
 import ssl
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from brookmq.base.errors import OperationError
 from brookmq.store import machine
 from brookmq.store.core_address import joined
 from brookmq.store.diagnosis import Diagnosis, Trouble, deletes_data, diagnose, ends_writes
-from brookmq.store.folder import DataFolder, FolderFullError, FolderUnwritableError, trouble_with
+from brookmq.store.folder import DataFolder, FolderFullError, FolderUnwritableError, trouble_with, write_file
 from brookmq.store.machine import State, SupervisionMachine
 from brookmq.store.membership import REPLICAS, read_membership
 from brookmq.store.prepare import PORTS, SETTINGS, Prepared, StoreOptions, prepare
 from brookmq.store.probe import Outcome, Probe
 from brookmq.store.process import ServerProcess
-from brookmq.store.settings_file import Credentials
+from brookmq.store.settings_file import Credentials, render
 
 __all__ = ["StoreOptions", "StoreServer"]
 
@@ -122,6 +123,19 @@ class StoreServer:
     def replicas(self) -> int:
         """Copies that every stream should have."""
         return REPLICAS if self._membership else 1
+
+    async def admit(self, readers: Sequence[Credentials]) -> None:
+        """Let these readers in, and nobody else who was before; OperationError when that can't be done now."""
+        if self._membership is not None:
+            raise OperationError("the store of a cluster's core asks for a certificate, which no reader has")
+        if self._prepared is None or self._process is None or not self._machine.running:
+            raise OperationError(self.reason)
+        text = render(replace(self._prepared.settings, readers=tuple(readers)))
+        try:
+            await asyncio.to_thread(write_file, self._folder.store_path / SETTINGS, text)
+        except OSError as error:
+            raise trouble_with(self._folder.path, error) from None
+        await self._process.reload()
 
     async def prepare(self) -> None:
         """Look whether a start can work; OperationError for what only the operator can change. `start` does it, too."""

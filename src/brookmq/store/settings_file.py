@@ -4,6 +4,10 @@ Everything that decides about durability or limits stands here, in one place, wi
 loopback and asks for a password; a member of a cluster (`ClusterSettings`) listens where the others reach it, and asks
 for a certificate of the cluster's authority as well, on both of its ports. The accounts are the same in both: their
 names are part of the paths on disk.
+
+Readers of the journal outside of the node (see `readers`) have an account of their own, with nothing in it but a way to
+ask for records of the journal. In the node's account permissions would not be enough: whoever may ask for a record also
+says where the answer goes, and with a stream's subject as that place the store itself would append to the journal.
 """
 
 from __future__ import annotations
@@ -20,8 +24,13 @@ from brookmq.store.binary import ANSWER_SECONDS_MAX, Binary
 from brookmq.store.core_address import joined
 from brookmq.store.diagnosis import parse
 from brookmq.store.folder import write_file
+from brookmq.store.journal.seeking import stream_name
 
 ACCOUNT = "BROOKMQ"
+READERS_ACCOUNT = "READERS"
+READ = "$JS.API.DIRECT.GET"
+READER_INBOX = "_INBOX.reader"  # where answers to readers go
+SHARDS_MAX = 12  # that a journal can have (`journal.shards`)
 USER = "core"
 PASSWORD_BYTES = 32
 
@@ -32,11 +41,12 @@ MEMORY_BYTES_MAX = 256 * 1024 * 1024  # for streams in memory: leases only
 # Retention limits the journal; this one is out of its way.
 FILE_BYTES_MAX = 1024**5
 ROUTE_REPORTS_EVERY = 60  # attempts to reach a member that is away, one a second: a line in the log once a minute
+_READER = "      { user: "  # what a line with a reader begins with
 TLS_SECONDS_MAX = 5  # for a handshake: one that never comes must not hold a socket
 
 
 class Credentials(NamedTuple):
-    """How the node proves to its own store that it is the node."""
+    """How the node, or a reader, proves to the store who it is."""
 
     user: str
     password: str
@@ -74,6 +84,7 @@ class ServerSettings:
     host: str = "127.0.0.1"
     port: int | None = None
     cluster: ClusterSettings | None = None
+    readers: tuple[Credentials, ...] = ()
     payload_bytes_max: int = PAYLOAD_BYTES_MAX
     pending_bytes_max: int = PENDING_BYTES_MAX
     memory_bytes_max: int = MEMORY_BYTES_MAX
@@ -103,9 +114,37 @@ jetstream {{
 system_account: SYS
 accounts {{
   SYS {{ users: [] }}
-  {ACCOUNT} {{ jetstream: enabled, users: [{{ user: {_quoted(user)}, password: {_quoted(password)} }}] }}
+  {ACCOUNT} {{
+    jetstream: enabled
+    users: [{{ user: {_quoted(user)}, password: {_quoted(password)} }}]
+    exports: [{_render_services("{{ service: {}, response_type: stream, accounts: [{}] }}", READERS_ACCOUNT)}]
+  }}
+  {READERS_ACCOUNT} {{
+    imports: [{_render_services("{{ service: {{ subject: {}, account: {} }} }}", ACCOUNT)}]
+    users: [
+{_render_readers(settings.readers)}    ]
+  }}
 }}
 {_render_cluster(settings.cluster) if settings.cluster else ""}"""
+
+
+def _render_services(form: str, account: str) -> str:
+    """What readers may ask for, in a form with places for a subject and the account on the other side."""
+    subjects = [f"{READ}.{stream_name(shard)}{below}" for shard in range(SHARDS_MAX) for below in ("", ".>")]
+    return ", ".join(form.format(_quoted(subject), account) for subject in subjects)
+
+
+def _render_readers(readers: tuple[Credentials, ...]) -> str:
+    permissions = f'publish: ["{READ}.>"], subscribe: ["{READER_INBOX}.>"]'
+    return "".join(
+        f"{_READER}{_quoted(user)}, password: {_quoted(password)}, permissions: {{ {permissions} }} }}\n"
+        for user, password in readers
+    )
+
+
+def without_readers(text: str) -> str:
+    """Settings as they would be if nobody had been let in."""
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(_READER))
 
 
 def _render_cluster(cluster: ClusterSettings) -> str:
@@ -141,15 +180,22 @@ def _render_tls(files: TlsFiles) -> str:
 def write_settings(path: Path, settings: ServerSettings, binary: Binary) -> None:
     """Write the file if it has to change, and let the server check it: OperationError with its words if it refuses.
 
-    A file that is right already is left alone: a node must be able to start on a disk that is full.
+    A file that is right already is left alone: a node must be able to start on a disk that is full. There also readers
+    that a node which was killed had let in stay until there is room.
     """
     text = render(settings)
     try:
-        if path.read_text("utf-8") == text:
-            return
+        known = path.read_text("utf-8")
     except (FileNotFoundError, UnicodeDecodeError):
-        pass
-    write_file(path, text)
+        known = ""
+    if known == text:
+        return
+    try:
+        write_file(path, text)
+    except OSError:
+        if without_readers(known) != text:
+            raise
+        return
     try:
         check_settings(path, binary)
     except OperationError:
