@@ -22,8 +22,7 @@ from brookmq.broker.delayed import DelayedMessages
 from brookmq.broker.outlet import Outlet, Turn
 from brookmq.broker.retained import RetainedStore
 from brookmq.broker.rewrite import RewriteRule, TopicRewriter
-from brookmq.broker.session import SessionLimits
-from brookmq.broker.settings import Settings
+from brookmq.broker.settings import SessionLimits, Settings
 from brookmq.store.memory_table import MemoryTable
 from tests.broker.memory_journal import MemoryJournal
 from tests.harness.raw import Client, Stream

@@ -13,7 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from brookmq.base.counters import Counters
 from brookmq.base.message import Message
-from brookmq.broker.session import Delivery, Session, SessionLimits
+from brookmq.broker.publication import Delivery
+from brookmq.broker.session import Session
+from brookmq.broker.settings import SessionLimits
 from tests.broker.memory import MemoryNode, MemoryStream
 from tests.broker.reading import packets
 from tests.harness import wire

@@ -14,7 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from brookmq.base.counters import Counters
 from brookmq.broker import topics
-from brookmq.broker.session import Session, SessionLimits
+from brookmq.broker.session import Session
+from brookmq.broker.settings import SessionLimits
 from brookmq.broker.shared import SharedGroup
 from brookmq.broker.subscription import Subscription
 from brookmq.broker.topics import Audience, TopicIndex

@@ -27,14 +27,15 @@ from brookmq.broker.journal_replay import JournalReplay
 from brookmq.broker.journaling import Journaling
 from brookmq.broker.keeping import Keeper
 from brookmq.broker.outlet import Turn
+from brookmq.broker.publication import Delivery
 from brookmq.broker.publishing import SYS_PREFIX
 from brookmq.broker.replay import Replays
 from brookmq.broker.restoring import Restoring
 from brookmq.broker.retained import RetainedStore
 from brookmq.broker.rewrite import TopicRewriter, expand
-from brookmq.broker.session import Delivery, Session, SessionLimits
+from brookmq.broker.session import Session
 from brookmq.broker.sessions import Sessions
-from brookmq.broker.settings import Settings
+from brookmq.broker.settings import SessionLimits, Settings
 from brookmq.broker.subscribing import Subscriptions
 from brookmq.broker.subscription import Subscription
 from brookmq.broker.timers import Timers

@@ -6,7 +6,8 @@ from brookmq.broker.dispatch cimport Dispatcher
 from brookmq.broker.inflight cimport OpenIds
 from brookmq.broker.journaling cimport Journaling
 from brookmq.broker.outlet cimport Outlet, Turn
-from brookmq.broker.session cimport Publication, Session
+from brookmq.broker.publication cimport Publication
+from brookmq.broker.session cimport Session
 from brookmq.broker.settings cimport Settings
 from brookmq.broker.topics cimport Audience, TopicIndex
 from brookmq.mqtt.kernel cimport Run, ack_ids, acks, frame

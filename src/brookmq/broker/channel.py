@@ -31,7 +31,8 @@ from brookmq.broker.dispatch import Dispatcher
 from brookmq.broker.inflight import PUBACK_DUE, PUBCOMP_DUE, OpenIds
 from brookmq.broker.journaling import Journaling
 from brookmq.broker.outlet import Outlet, Turn
-from brookmq.broker.session import Publication, Session
+from brookmq.broker.publication import Publication
+from brookmq.broker.session import Session
 from brookmq.broker.settings import Settings
 from brookmq.broker.topics import Audience, TopicIndex
 from brookmq.mqtt import reasons

@@ -14,7 +14,8 @@ from brookmq.access.hooks import Hooks
 from brookmq.access.points import ClientInfo
 from brookmq.base.counters import Counters
 from brookmq.base.message import Message
-from brookmq.broker.session import Delivery, Session
+from brookmq.broker.publication import Delivery
+from brookmq.broker.session import Session
 
 LINE_MAX = 1000  # deliveries of one session that wait for plugins; further ones are dropped and counted
 

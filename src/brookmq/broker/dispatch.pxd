@@ -3,7 +3,8 @@ cimport cython
 from brookmq.base.counters cimport Counters
 from brookmq.base.message cimport Message
 from brookmq.broker.outlet cimport Outlet, Turn
-from brookmq.broker.session cimport Publication, Session
+from brookmq.broker.publication cimport Publication
+from brookmq.broker.session cimport Session
 from brookmq.broker.shared cimport SharedGroup
 from brookmq.broker.subscription cimport Subscription
 from brookmq.broker.topics cimport Audience

@@ -9,7 +9,8 @@ from __future__ import annotations
 from brookmq.base.counters import Counters
 from brookmq.base.message import Message
 from brookmq.broker.outlet import PRESSED, Outlet, Turn
-from brookmq.broker.session import Delivery, Publication, Session
+from brookmq.broker.publication import Delivery, Publication
+from brookmq.broker.session import Session
 from brookmq.broker.shared import SharedGroup
 from brookmq.broker.subscription import Subscription
 from brookmq.broker.topics import Audience

@@ -14,8 +14,8 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from brookmq.broker.inflight import PUBACK_DUE
+from brookmq.broker.publication import Publication
 from brookmq.broker.reading import AT_HEAD, FULL, LOADING, group_at, read_batch
-from brookmq.broker.session import Publication
 from brookmq.broker.shared import SharedGroup
 from brookmq.store import meta_record
 from brookmq.store.journal.batch import Batch

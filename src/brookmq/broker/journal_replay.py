@@ -19,9 +19,10 @@ from zlib import crc32
 
 from brookmq.base.message import Message
 from brookmq.broker.inflight import InFlight
+from brookmq.broker.publication import Delivery, Publication
 from brookmq.broker.reading import AT_HEAD, FULL, LOADING, read_batch
 from brookmq.broker.replay_filter import parse_replay
-from brookmq.broker.session import Delivery, Publication, Session
+from brookmq.broker.session import Session
 from brookmq.broker.subscription import Subscription
 from brookmq.mqtt.topics import has_wildcard, matches
 from brookmq.store.journal.group import Group

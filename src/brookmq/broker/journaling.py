@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from brookmq.base.counters import Counters
-from brookmq.broker.session import Publication, Session
+from brookmq.broker.publication import Publication
+from brookmq.broker.session import Session
 from brookmq.broker.subscription import Subscription
 from brookmq.broker.topics import Audience, TopicIndex
 from brookmq.mqtt.reasons import QUOTA_EXCEEDED

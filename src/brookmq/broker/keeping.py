@@ -24,8 +24,9 @@ from brookmq.broker.journal_replay import JournalReplay
 from brookmq.broker.journal_replays import JournalReplays
 from brookmq.broker.journaling import Journaling
 from brookmq.broker.outlet import Outlet, Turn
+from brookmq.broker.publication import Delivery
 from brookmq.broker.reading import AT_HEAD, FULL, LOADING, group_at, read_batch
-from brookmq.broker.session import Delivery, Session
+from brookmq.broker.session import Session
 from brookmq.broker.shared import SharedGroup
 from brookmq.broker.subscription import Subscription
 from brookmq.broker.topics import TopicIndex

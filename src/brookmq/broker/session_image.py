@@ -6,7 +6,8 @@ from typing import Any
 
 from brookmq.broker.inflight import InFlight, OpenIds, Window
 from brookmq.broker.journal_replay import JournalReplay
-from brookmq.broker.session import Delivery, Session
+from brookmq.broker.publication import Delivery
+from brookmq.broker.session import Session
 from brookmq.broker.subscription import Subscription
 from brookmq.broker.will import Will
 from brookmq.store.session_state import (

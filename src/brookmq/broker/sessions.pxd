@@ -2,8 +2,8 @@ cimport cython
 
 from brookmq.base.counters cimport Counters
 from brookmq.broker.dispatch cimport Dispatcher
-from brookmq.broker.session cimport Session, SessionLimits
-from brookmq.broker.settings cimport Settings
+from brookmq.broker.session cimport Session
+from brookmq.broker.settings cimport SessionLimits, Settings
 
 cdef class Sessions:
     cdef public Settings settings

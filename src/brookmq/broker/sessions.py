@@ -19,8 +19,8 @@ from brookmq.base.errors import PeerError
 from brookmq.broker.client_table import ClientTable
 from brookmq.broker.dispatch import Dispatcher
 from brookmq.broker.keeping import Keeper
-from brookmq.broker.session import Session, SessionLimits
-from brookmq.broker.settings import Settings
+from brookmq.broker.session import Session
+from brookmq.broker.settings import SessionLimits, Settings
 from brookmq.broker.subscribing import Subscriptions
 from brookmq.broker.timers import Timer, Timers
 from brookmq.broker.wills import Wills

@@ -28,3 +28,9 @@ cdef class Settings:
     cdef public str shared_strategy
     cdef public double store_wait
     cdef public dict shared_strategies
+
+cdef class SessionLimits:
+    cdef public int inflight_max
+    cdef public Py_ssize_t queue_count_max
+    cdef public Py_ssize_t queue_bytes_max
+    cdef public bint drop_oldest

@@ -71,3 +71,21 @@ class Settings:
         self.shared_strategy = "round_robin"
         self.store_wait = 10.0
         self.shared_strategies: dict[str, str] = {}  # by the name of the group
+
+
+class SessionLimits:
+    """The bounds of every session of a node, from the configuration."""
+
+    __slots__ = ("drop_oldest", "inflight_max", "queue_bytes_max", "queue_count_max")
+
+    def __init__(
+        self,
+        inflight_max: int = 1024,
+        queue_count_max: int = 1000,
+        queue_bytes_max: int = 8 << 20,
+        drop_oldest: bool = True,
+    ) -> None:
+        self.inflight_max = inflight_max
+        self.queue_count_max = queue_count_max
+        self.queue_bytes_max = queue_bytes_max
+        self.drop_oldest = drop_oldest

@@ -17,8 +17,7 @@ from brookmq.broker.delayed import DelayedMessages
 from brookmq.broker.outlet import Turn
 from brookmq.broker.retained import RetainedStore
 from brookmq.broker.rewrite import RewriteRule, TopicRewriter
-from brookmq.broker.session import SessionLimits
-from brookmq.broker.settings import Settings
+from brookmq.broker.settings import SessionLimits, Settings
 from brookmq.mqtt.packets import SubscriptionRequest
 
 

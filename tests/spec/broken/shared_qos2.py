@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from brookmq.broker.session import Delivery, Session
+from brookmq.broker.publication import Delivery
+from brookmq.broker.session import Session
 
 FAILS = "test_4_8_shared.py::test_qos2_of_a_session_that_ends_goes_to_nobody_else"
 
