@@ -25,6 +25,7 @@ from brookmq.ops.view import (
     SubscriptionInfo,
     TopicInfo,
 )
+from tests.ops.memory_pipeline import MemoryPipeline
 
 STARTED_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 TOPIC_NAME_INVALID = 0x90
@@ -72,6 +73,7 @@ class MemoryNode:
         self.level: LogLevel = "info"
         self.published: list[PublishRequest] = []
         self.waiting = False
+        self.journal = MemoryPipeline()
         self.data: list[bytes] = []  # what an export gives, piece by piece
         self.no_data = ""  # why there is none
         self.imported = b""
@@ -186,6 +188,9 @@ class MemoryNode:
             await asyncio.Event().wait()
         self.published.append(request)
         return PublishResult(receivers=sum(row.filter == request.topic for row in self.subscribed.values()))
+
+    def pipeline(self) -> MemoryPipeline:
+        return self.journal
 
     def _filters(self) -> Iterator[str]:
         return (row.filter for row in self.subscribed.values())

@@ -11,18 +11,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from brookmq.base.config import Config
 from brookmq.base.errors import OperationError
+from brookmq.ops.pipeline_view import StoreAccess
 from brookmq.store.diagnosis import Diagnosis, Trouble
 from brookmq.store.external import ExternalStore
 from brookmq.store.folder import DataFolder, FolderFullError, FolderUnwritableError
 from brookmq.store.link import LinkSettings
+from brookmq.store.readers import Readers
 from brookmq.store.server import StoreOptions, StoreServer
-from brookmq.store.settings_file import Credentials
+from brookmq.store.settings_file import READER_INBOX, Credentials
 from brookmq.store.tls import tls_of
 
 log = logging.getLogger("brookmq.node")
@@ -61,6 +64,7 @@ class Engine:
         self._on_change = on_change
         self._on_deleted = on_deleted
         self._store: StoreServer | ExternalStore | None = None
+        self._readers: Readers | None = None  # of a store of our own
         self._trouble: Diagnosis | None = None  # why there is no store to ask
         self._starting: asyncio.Task[None] | None = None
         self._checked: asyncio.Future[None] | None = None  # done when nothing is known that needs an operator
@@ -97,6 +101,23 @@ class Engine:
         token = self._config.store.token.get_secret_value() or None
         return LinkSettings(self._store.addresses, role, user, password, self._store.tls, token)
 
+    async def reader_access(self) -> StoreAccess:
+        """For who reads the journal from the store; OperationError says why there is no way."""
+        settings = self._config.store
+        if not settings.servers:
+            if self._readers is None:
+                raise OperationError(self.reason)
+            credentials, expires_at = await self._readers.grant()
+            return StoreAccess(self.addresses, *credentials, expires_at, READER_INBOX, None)
+        if not settings.reader_user:
+            raise OperationError(
+                "readers need a user of their own at the servers of the store: "
+                "set store.reader_user and store.reader_password_file"
+            )
+        authority = await asyncio.to_thread(Path(settings.ca).read_text, "utf-8") if settings.ca else None
+        password = settings.reader_password.get_secret_value()
+        return StoreAccess(settings.servers, settings.reader_user, password, None, READER_INBOX, authority)
+
     @property
     def replicas(self) -> int:
         """Copies of every stream: three where there are three servers to hold them."""
@@ -129,6 +150,8 @@ class Engine:
             self._starting.cancel()
             with contextlib.suppress(asyncio.CancelledError, OperationError):
                 await self._starting
+        if self._readers is not None:
+            await self._readers.close()
         if self._store is not None:
             await self._store.stop()
         if self._folder is not None:
@@ -165,7 +188,9 @@ class Engine:
             token = settings.token.get_secret_value() or None
             return ExternalStore(settings.servers, credentials, self._ready, self._down, tls_of(settings), token)
         options = StoreOptions(self._config.node.name, settings.binary or None, port=settings.port or None)
-        return StoreServer(folder, options, self._ready, self._down, self._on_deleted)
+        store = StoreServer(folder, options, self._ready, self._down, self._on_deleted)
+        self._readers = Readers(store.admit, time.time)
+        return store
 
     def _check_done(self) -> None:
         if self._checked is not None and not self._checked.done():

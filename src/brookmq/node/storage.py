@@ -22,6 +22,7 @@ from brookmq.base.config import Config
 from brookmq.node.engine import Engine
 from brookmq.node.opening import OnOpen, Opening
 from brookmq.node.replicas import ReplicaWatch
+from brookmq.ops.pipeline_view import StoreAccess
 from brookmq.ops.view import StoreInfo
 from brookmq.store.diagnosis import Trouble
 from brookmq.store.folder import DataFolder
@@ -75,6 +76,11 @@ class Storage:
         return self._opening.retained if self._opening else None
 
     @property
+    def deposed(self) -> bool:
+        """Whether another node has what was kept here."""
+        return self._opening is not None and self._opening.deposed
+
+    @property
     def trouble(self) -> str:
         """Why the store cannot be used; empty while it can."""
         if not self._engine.ready:
@@ -108,6 +114,10 @@ class Storage:
         for link in self._links:
             await link.close()
         await self._engine.stop()
+
+    async def reader_access(self) -> StoreAccess:
+        """For who reads the journal from the store; OperationError says why there is no way."""
+        return await self._engine.reader_access()
 
     # How it is
 
@@ -145,7 +155,7 @@ class Storage:
         """The engine, a link or what is open has changed."""
         if self._engine.ready:
             self._connect()
-        if self._opening is not None and self._opening.deposed and self._on_deposed is not None:
+        if self.deposed and self._on_deposed is not None:
             on_deposed, self._on_deposed = self._on_deposed, None
             on_deposed()
         if self.trouble:

@@ -23,6 +23,7 @@ from brookmq.broker.session import Session
 from brookmq.broker.topics import Entry, Node
 from brookmq.mqtt import reasons
 from brookmq.mqtt.properties import Properties
+from brookmq.node.pipeline_view import JournalView
 from brookmq.ops.paging import Listing
 from brookmq.ops.view import (
     AlarmInfo,
@@ -44,6 +45,7 @@ from brookmq.ops.view import (
 if TYPE_CHECKING:
     from brookmq.node.backup import Backup
     from brookmq.node.node import Node as RunningNode
+    from brookmq.ops.pipeline_view import PipelineView
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 SEPARATOR = "\x00"  # stands in no client id and no filter [MQTT-1.5.4-2]
@@ -58,6 +60,7 @@ class View:
         self._node = node
         self._broker = node.broker
         self.backup: Backup | None = None  # once what the node keeps is open
+        self._pipeline = JournalView(node.config, node.storage)
         self._most = 0
         self._compiled = "plain" not in _pure.form()
         sessions = self._broker.sessions.by_client_id
@@ -223,6 +226,9 @@ class View:
 
     async def import_data(self, pieces: AsyncIterator[bytes], *, replace: bool) -> ImportResult:
         return await self._backup().restore(pieces, replace=replace)
+
+    def pipeline(self) -> PipelineView:
+        return self._pipeline
 
     # -- subscriptions and topics
 

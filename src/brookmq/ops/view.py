@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Literal, Protocol, TypeVar
 
+from brookmq.ops.pipeline_view import PipelineView
+
 Row = TypeVar("Row")
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 
@@ -257,3 +259,6 @@ class NodeView(Protocol):
     async def import_data(self, pieces: AsyncIterator[bytes], *, replace: bool) -> ImportResult:
         """Take in a backup. Clients are refused meanwhile. ``OperationError`` when the node has sessions and may not
         ``replace`` them, or when the backup can't be read."""
+
+    def pipeline(self) -> PipelineView:
+        """What programs that process the journal may see."""

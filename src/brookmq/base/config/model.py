@@ -114,7 +114,8 @@ def _store_conflicts(store: Store) -> Iterator[ConfigError]:
     password, token = store.password.get_secret_value(), store.token.get_secret_value()
     files = {"ca": store.ca, "cert": store.cert, "key": store.key}
     if not store.servers:
-        for name, value in {"user": store.user, "password": password, "token": token, **files}.items():
+        readers = {"reader_user": store.reader_user, "reader_password": store.reader_password.get_secret_value()}
+        for name, value in {"user": store.user, "password": password, "token": token, **readers, **files}.items():
             if value:
                 yield ConfigError(f"store.{name}", "it is for store.servers, and there are none")
         return

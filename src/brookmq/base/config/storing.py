@@ -52,6 +52,13 @@ class Store(Section):
     user: str = setting("", "User at these servers; empty for none.", max_length=255)
     password: SecretStr = setting(SecretStr(""), "Password of that user.")
     token: SecretStr = setting(SecretStr(""), "Token for these servers, instead of user and password.")
+    reader_user: str = setting(
+        "",
+        "User at these servers for programs that read the journal from them, such as Spark; empty for none. "
+        "A store of the node's own makes such users itself.",
+        max_length=255,
+    )
+    reader_password: SecretStr = setting(SecretStr(""), "Password of that user.")
     ca: str = setting(
         "",
         "File with the certificates (PEM) that those of tls:// servers are checked against; empty for the system's.",

@@ -114,6 +114,11 @@ class Journal:
         """Calls back with the offset of the first message that was published at this time or later."""
         self._readings[shard].find_time(unix_time, callback)
 
+    async def offset_at(self, shard: int, unix_time: float) -> int:
+        """The same in one attempt: raises ``StoreError``."""
+        reading = self._readings[shard]
+        return max(await reading.seeker.at_time(unix_time), reading.first_offset)
+
     async def plan(
         self, shard: int, start: int, end: int, filters: Sequence[str], between: tuple[float, float] | None = None
     ) -> Plan:

@@ -1,0 +1,39 @@
+"""A journal of a few figures behind :class:`brookmq.ops.pipeline_view.PipelineView`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from brookmq.base.errors import OperationError
+from brookmq.ops.pipeline_view import JournalInfo, RecordRun, ShardInfo, ShardPlan, StoreAccess
+
+SHARDS = 2
+
+
+class MemoryPipeline:
+    def __init__(self) -> None:
+        self.trouble = ""
+        self.planned: list[tuple[Mapping[int, tuple[int, int]], Sequence[str], tuple[float, float] | None]] = []
+
+    def _check(self) -> None:
+        if self.trouble:
+            raise OperationError(self.trouble)
+
+    async def journal(self, *, credential: bool) -> JournalInfo:
+        self._check()
+        shards = [ShardInfo(shard, f"JOURNAL_{shard}", f"journal_{shard}", 10, 20) for shard in range(SHARDS)]
+        access = StoreAccess(["nats://127.0.0.1:4321"], "reader-1", "secret", 3600.0, "_INBOX.reader", None)
+        return JournalInfo("brookmq", "0a1b", "n@h", ["a/#"], shards, access if credential else None)
+
+    async def journal_plan(
+        self, ranges: Mapping[int, tuple[int, int]], filters: Sequence[str], between: tuple[float, float] | None
+    ) -> Mapping[int, ShardPlan]:
+        self._check()
+        if any(shard >= SHARDS for shard in ranges):
+            raise LookupError("there is no such shard")
+        self.planned.append((ranges, filters, between))
+        return {shard: ShardPlan([RecordRun(5, 6, *each)], shard) for shard, each in ranges.items()}
+
+    async def journal_time(self, unix_time: float) -> Mapping[int, int]:
+        self._check()
+        return {shard: int(unix_time) + shard for shard in range(SHARDS)}
