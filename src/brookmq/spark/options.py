@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from brookmq.spark.topic_filter import checked_filter
 
 SERVERS_DEFAULT: Final = "http://127.0.0.1:18083"
 FILTER_DEFAULT: Final = "#"
+TIME_MAX: Final = 1e11  # unix seconds; it is far away
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 READER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -144,8 +144,10 @@ def _moment(text: str) -> Moment | None:
             when = datetime.fromisoformat(text)
         except ValueError:
             return None
-        return when.timestamp() if when.tzinfo is not None else None  # no guess at a time zone
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+        if when.tzinfo is None:
+            return None  # no guess at a time zone
+        seconds = when.timestamp()
+    return seconds if 0 <= seconds <= TIME_MAX else None
 
 
 def number(name: str, options: Mapping[str, str]) -> int | None:

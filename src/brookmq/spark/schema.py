@@ -12,42 +12,51 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
-PAIR: Final = pa.struct([pa.field("name", pa.string()), pa.field("value", pa.string())])
-
-# By name: the type as Spark's SQL writes it, and as Arrow has it.
-COLUMNS: Final[dict[str, tuple[str, pa.DataType]]] = {
-    "topic": ("string", pa.string()),
-    "payload": ("binary", pa.binary()),
-    "qos": ("int", pa.int32()),
-    "retain": ("boolean", pa.bool_()),
-    "client_id": ("string", pa.string()),
-    "username": ("string", pa.string()),
-    "user_properties": ("array<struct<name:string,value:string>>", pa.list_(pa.field("element", PAIR))),
-    "content_type": ("string", pa.string()),
-    "response_topic": ("string", pa.string()),
-    "correlation_data": ("binary", pa.binary()),
-    "payload_format": ("int", pa.int32()),
-    "expires_at": ("timestamp", pa.timestamp("us", tz="UTC")),
-    "published_at": ("timestamp", pa.timestamp("us", tz="UTC")),
-    "partition": ("int", pa.int32()),
-    "offset": ("bigint", pa.int64()),
-    "node": ("string", pa.string()),
+# By name: the type as Spark's SQL writes it.
+COLUMNS: Final = {
+    "topic": "string",
+    "payload": "binary",
+    "qos": "int",
+    "retain": "boolean",
+    "client_id": "string",
+    "username": "string",
+    "user_properties": "array<struct<name:string,value:string>>",
+    "content_type": "string",
+    "response_topic": "string",
+    "correlation_data": "binary",
+    "payload_format": "int",
+    "expires_at": "timestamp",
+    "published_at": "timestamp",
+    "partition": "int",
+    "offset": "bigint",
+    "node": "string",
 }
 
 
 def spark_schema(names: Iterable[str] = COLUMNS) -> str:
     """What ``DataSource.schema`` says."""
-    return ", ".join(f"`{name}` {COLUMNS[name][0]}" for name in names)
+    return ", ".join(f"`{name}` {COLUMNS[name]}" for name in names)
 
 
 def arrow_schema(names: Iterable[str] = COLUMNS) -> pa.Schema:
     """What the record batches of these columns have."""
-    return pa.schema([pa.field(name, COLUMNS[name][1]) for name in names])
+    import pyarrow as pa  # not with the module: Spark looks at it to find the format, and Arrow takes long to load
+
+    pair = pa.struct([pa.field("name", pa.string()), pa.field("value", pa.string())])
+    types = {
+        "string": pa.string(),
+        "binary": pa.binary(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "array<struct<name:string,value:string>>": pa.list_(pa.field("element", pair)),
+    }
+    return pa.schema([pa.field(name, types[COLUMNS[name]]) for name in names])
 
 
 def checked_names(schema: StructType) -> tuple[str, ...]:
@@ -56,9 +65,9 @@ def checked_names(schema: StructType) -> tuple[str, ...]:
         known = COLUMNS.get(field.name)
         if known is None:
             raise ValueError(f"brookmq: a message has no column {field.name!r}; there are {', '.join(COLUMNS)}")
-        if field.dataType.simpleString() != known[0]:
+        if field.dataType.simpleString() != known:
             raise ValueError(
-                f"brookmq: the column {field.name} is of type {known[0]}, not {field.dataType.simpleString()}"
+                f"brookmq: the column {field.name} is of type {known}, not {field.dataType.simpleString()}"
             )
         if not field.nullable:
             raise ValueError(f"brookmq: the column {field.name} has to be nullable in a schema of your own")
