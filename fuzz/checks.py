@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from brookmq.broker.channel import CONNECTED, Channel
+from brookmq.broker.channel import Channel
+from brookmq.broker.channel_state import CONNECTED
 from brookmq.broker.outlet import OPEN, PRESSED, Outlet
 from brookmq.broker.session import Session
 from brookmq.mqtt.codec import PacketError, decode, encode

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from tests.harness.received import Packet, decode
 from tests.harness.wire import Kind, Property, acknowledge
 
-from brookmq.broker.channel import CLOSED, Channel
+from brookmq.broker.channel import Channel
+from brookmq.broker.channel_state import CLOSED
 from brookmq.broker.outlet import Outlet
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from tests.broker.memory_journal import MemoryJournal
 from tests.harness import wire
 from tests.harness.wire import Property
 
-from brookmq.broker.channel import CONNECTED
+from brookmq.broker.channel_state import CONNECTED
 from brookmq.store.memory_table import MemoryTable
 from fuzz import configuration as options
 from fuzz.checks import check, check_codec, check_end

@@ -17,7 +17,7 @@ import brookmq
 PERCENT_MIN = 90
 CORPUS_BYTES_MAX = 2_000_000
 BROKER_PARTS = {  # modules with one job between them: of what waits for a store the corpus reaches little
-    "channel": ("channel",),
+    "channel": ("channel", "channel_state", "run_taking", "answering"),
     "connect": ("connecting", "authenticating", "admitting", "connack"),
     "publish": ("publishing",),
     "request": ("requests",),

@@ -13,6 +13,7 @@ from brookmq.access.points import Access, ClientInfo, Deny
 from brookmq.base import faults
 from brookmq.base.errors import PeerError
 from brookmq.base.message import Message
+from brookmq.broker.answering import acknowledge, ticket_for
 from brookmq.broker.delayed import PREFIX as DELAYED_PREFIX
 from brookmq.broker.inflight import OpenIds
 from brookmq.broker.rewrite import mount
@@ -242,7 +243,7 @@ def _finish(channel: Channel, qos: int, packet_id: int, message: Message | None,
     ticket: Acknowledgement | None = None
     if qos:
         size = 0 if message is None else message.size()
-        ticket = channel.ticket(PUBACK << 4 if qos == 1 else PUBREC << 4, ids, size)
+        ticket = ticket_for(channel, PUBACK << 4 if qos == 1 else PUBREC << 4, ids, size)
         if qos == 2 and session.kept:
             session.store_ids(ids, ticket)
     reason = reasons.SUCCESS
@@ -319,9 +320,9 @@ def _acknowledge_repeat(channel: Channel, session: Session, packet_id: int) -> N
         session.stored_ids(ids)
         first = None
     if first is None:
-        channel.acknowledge(PUBREC << 4, ids, reasons.SUCCESS)
+        acknowledge(channel, PUBREC << 4, ids, reasons.SUCCESS)
         return
-    ticket = channel.ticket(PUBREC << 4, ids, 0)
+    ticket = ticket_for(channel, PUBREC << 4, ids, 0)
     if first.followers is None:
         first.followers = []
     first.followers.append(ticket)

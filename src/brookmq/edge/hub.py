@@ -11,7 +11,7 @@ from typing import Any
 from brookmq.base.counters import Counters
 from brookmq.broker.admission import Admission
 from brookmq.broker.broker import Broker
-from brookmq.broker.channel import CLOSED
+from brookmq.broker.channel_state import CLOSED
 from brookmq.edge.connection import Connection
 from brookmq.edge.context import ListenerContext
 from brookmq.edge.watch import Watch
