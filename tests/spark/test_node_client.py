@@ -19,7 +19,9 @@ from tests.harness.node import free_port
 FACTS = {
     "cluster": "c", "journal": "id", "node": "n@h", "capture": ["#"],
     "shards": [{"shard": 0, "stream": "JOURNAL_0", "first": 3, "end": 9}],
-    "store": {"servers": ["nats://127.0.0.1:1"], "user": "u", "password": "secret", "expires_at": 5.0},
+    "store": {
+        "servers": ["nats://127.0.0.1:1"], "user": "u", "password": "secret", "expires_at": 5.0, "inbox": "_I", "ca": None,
+    },
 }  # fmt: skip
 
 Answer = tuple[int, Any]
@@ -90,6 +92,14 @@ def test_the_journal(node: StandIn, client: NodeClient) -> None:
     client.journal()
     assert [path for _, path, *_ in node.asked] == ["/api/v1/journal?credential=true", "/api/v1/journal"]
     assert node.connections == 1
+
+
+def test_a_credential_without_an_end(node: StandIn, client: NodeClient) -> None:
+    store = {"servers": ["tls://a:1"], "user": None, "password": None, "expires_at": None, "inbox": "_I", "ca": "PEM"}
+    node.answer = lambda path: (200, {**FACTS, "store": store})
+    _, access = client.access()
+    assert access.lasts(1e9)
+    assert (access.user, access.ca, access.inbox) == (None, "PEM", "_I")
 
 
 def test_a_plan(node: StandIn, client: NodeClient) -> None:

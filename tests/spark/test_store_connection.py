@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from brookmq.spark.node_client import StoreAccess
 from brookmq.spark.store_connection import StoreConnection, StoreRefusedError
 
+STORE = StoreAccess((), "reader-1", "secret", 1e12, "_INBOX.reader")
 INFO = b'INFO {"server_id":"x","headers":true}\r\n'
 
 
@@ -82,6 +84,10 @@ def serve() -> Iterator[Callable[[Callable[[Server], None]], str]]:
 Serve = Callable[[Callable[[Server], None]], str]
 
 
+def connect(url: str) -> StoreConnection:
+    return StoreConnection(url, STORE)
+
+
 def test_records_of_an_answer(serve: Serve) -> None:
     def talk(server: Server) -> None:
         hello = server.greet()
@@ -100,7 +106,7 @@ def test_records_of_an_answer(serve: Serve) -> None:
         assert (query["seq"], query["batch"]) == (9, 512)
         server.answer(reply, b" 404 Message Not Found")
 
-    connection = StoreConnection(serve(talk), "reader-1", "secret")
+    connection = connect(serve(talk))
     records = connection.fetch("JOURNAL_0", 5, 7)
     assert [(record.sequence, record.message[record.start :]) for record in records] == [(5, b"one\r\ntwo"), (8, b"")]
     assert connection.fetch("JOURNAL_0", 9, 100_000) == []
@@ -114,7 +120,7 @@ def test_a_wrong_password(serve: Serve) -> None:
         server.send(b"-ERR 'Authorization Violation'\r\n")
 
     with pytest.raises(StoreRefusedError, match=r"^Authorization Violation$"):
-        StoreConnection(serve(talk), "reader-1", "wrong")
+        connect(serve(talk))
 
 
 def test_a_stream_that_is_not_allowed(serve: Serve) -> None:
@@ -123,7 +129,7 @@ def test_a_stream_that_is_not_allowed(serve: Serve) -> None:
         server.question()
         server.send(b"-ERR 'Permissions Violation for Publish to \"$JS.API.DIRECT.GET.OTHER\"'\r\n")
 
-    connection = StoreConnection(serve(talk), "reader-1", "secret")
+    connection = connect(serve(talk))
     with pytest.raises(StoreRefusedError, match="Permissions Violation"):
         connection.fetch("OTHER", 1, 1)
     connection.close()
@@ -135,7 +141,7 @@ def test_an_answer_that_is_none(serve: Serve, status: bytes) -> None:
         server.greet()
         server.answer(server.question()[1], status)
 
-    connection = StoreConnection(serve(talk), "reader-1", "secret")
+    connection = connect(serve(talk))
     with pytest.raises(ConnectionError, match=status.split()[0].decode()):
         connection.fetch("JOURNAL_0", 1, 1)
     connection.close()
@@ -148,7 +154,7 @@ def test_a_connection_that_ends_in_the_middle(serve: Serve, part: bytes) -> None
         server.question()
         server.send(part)
 
-    connection = StoreConnection(serve(talk), "reader-1", "secret")
+    connection = connect(serve(talk))
     with pytest.raises(ConnectionError, match="closed the connection"):
         connection.fetch("JOURNAL_0", 1, 1)
     connection.close()
@@ -156,11 +162,11 @@ def test_a_connection_that_ends_in_the_middle(serve: Serve, part: bytes) -> None
 
 def test_something_else_answers(serve: Serve) -> None:
     with pytest.raises(ConnectionError, match="is no store"):
-        StoreConnection(serve(lambda server: server.send(b"220 mail\r\n")), "u", "p")
+        connect(serve(lambda server: server.send(b"220 mail\r\n")))
     with pytest.raises(ConnectionError, match="closes the connection at once"):
-        StoreConnection(serve(lambda server: None), "u", "p")
+        connect(serve(lambda server: None))
     with pytest.raises(ValueError, match="no address"):
-        StoreConnection("nowhere", "u", "p")
+        connect("nowhere")
 
 
 def test_nothing_is_told_to_a_server_without_tls_that_should_have_it(serve: Serve) -> None:
@@ -172,5 +178,5 @@ def test_nothing_is_told_to_a_server_without_tls_that_should_have_it(serve: Serv
         server.send(b"this is no TLS\r\n")
 
     with pytest.raises(OSError, match=r"(?i)ssl"):
-        StoreConnection(serve(talk).replace("nats:", "tls:"), "u", "p")
+        connect(serve(talk).replace("nats:", "tls:"))
     assert heard == [b"\x16"]  # a handshake, and no CONNECT

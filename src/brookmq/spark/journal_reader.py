@@ -184,7 +184,7 @@ def _connection(store: StoreAccess) -> StoreConnection:
     failure: OSError | None = None
     for server in store.servers:
         try:
-            connection = StoreConnection(server, store.user, store.password, store.ca)
+            connection = StoreConnection(server, store)
         except OSError as error:
             failure = error
         else:

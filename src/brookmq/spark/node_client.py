@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,10 +42,11 @@ class StoreAccess:
     """The way to the store, for a while."""
 
     servers: tuple[str, ...]
-    user: str
-    password: str = field(repr=False)
-    expires_at: float  # unix seconds
-    ca: str = ""  # certificates (PEM) that those of tls:// servers are checked against; empty for the system's
+    user: str | None
+    password: str | None = field(repr=False)
+    expires_at: float  # unix seconds; infinite where an operator's own user is given out
+    inbox: str = "_INBOX"  # below which answers of the store have to go
+    ca: str | None = None  # certificates (PEM) that those of tls:// servers are checked against; None: the system's
 
     def lasts(self, seconds: float) -> bool:
         return self.expires_at - time.time() > seconds
@@ -242,12 +244,14 @@ def _connect(server: str) -> http.client.HTTPConnection:
 
 
 def _access(store: Mapping[str, Any]) -> StoreAccess:
+    expires_at = store["expires_at"]
     return StoreAccess(
         tuple(map(str, store["servers"])),
-        str(store["user"]),
-        str(store["password"]),
-        float(store["expires_at"]),
-        str(store.get("ca") or ""),
+        store["user"],
+        store["password"],
+        math.inf if expires_at is None else float(expires_at),
+        str(store["inbox"]),
+        store.get("ca"),
     )
 
 

@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from brookmq import __version__
+from brookmq.spark.node_client import StoreAccess
 
-INBOX: Final = "_INBOX.reader"  # where a reader's credential lets answers come to
 TIME_LIMIT_S: Final = 10.0
 BUFFER_BYTES: Final = 128 * 1024
 LINE_BYTES_MAX: Final = 64 * 1024
@@ -47,34 +47,36 @@ class StoreRefusedError(Exception):
 class StoreConnection:
     """Connected from the beginning. ``OSError`` when it is lost: it is of no use any more then."""
 
-    def __init__(self, server: str, user: str, password: str, ca: str = "") -> None:
+    def __init__(self, server: str, store: StoreAccess) -> None:
         self.server = server
         parts = urlsplit(server)
         if parts.hostname is None or parts.port is None:
             raise ValueError(f"brookmq: the node names a store at {server!r}, which is no address")
-        self._inbox = f"{INBOX}.{secrets.token_hex(8)}"
+        self._inbox = f"{store.inbox}.{secrets.token_hex(8)}"
         self._asked = 0
         self._socket = socket.create_connection((parts.hostname, parts.port), TIME_LIMIT_S)
         try:
-            self._greet(parts.scheme == "tls", parts.hostname, ca, user, password)
+            self._greet(parts.scheme == "tls", parts.hostname, store)
         except BaseException:
             self._socket.close()
             raise
 
-    def _greet(self, tls: bool, host: str, ca: str, user: str, password: str) -> None:
+    def _greet(self, tls: bool, host: str, store: StoreAccess) -> None:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         greeting = _first_line(self._socket)
         if not greeting.startswith(b"INFO "):
             raise ConnectionError(f"{self.server} is no store: it begins with {greeting[:40]!r}")
         # The password goes to nobody who leaves TLS out: the scheme says it, and not the greeting.
         if tls or json.loads(greeting[5:]).get("tls_required"):
-            context = ssl.create_default_context(cadata=ca or None)
+            context = ssl.create_default_context(cadata=store.ca)
             self._socket = context.wrap_socket(self._socket, server_hostname=host)
         self._file = self._socket.makefile("rb", BUFFER_BYTES)
-        hello = {
+        hello: dict[str, object] = {
             "verbose": False, "pedantic": False, "headers": True, "no_responders": True, "protocol": 1,
-            "lang": "python", "version": __version__, "name": "brookmq-spark", "user": user, "pass": password,
+            "lang": "python", "version": __version__, "name": "brookmq-spark",
         }  # fmt: skip
+        if store.user is not None:
+            hello |= {"user": store.user, "pass": store.password or ""}
         subscribe = f"SUB {self._inbox}.* 1"
         self._socket.sendall(f"CONNECT {json.dumps(hello)}\r\n{subscribe}\r\nPING\r\n".encode())
         while self._line() != b"PONG":
