@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 PUBREC_HEAD = 0x50
 
 
-class Ticket:
-    """Waits until all that have to keep something have settled it. ``waits`` is how many have not yet."""
+class Countdown:
+    """What all tickets have. ``waits`` is how many of those that have to keep something have not settled it yet."""
 
     __slots__ = ("group", "ids", "reason", "shard", "waits")
 
@@ -32,26 +32,15 @@ class Ticket:
         self.group: Group | None = None  # what the journal keeps
         self.shard = 0
 
-    def stored(self) -> None:
-        """As ``settle``, for those who can only say that all is well."""
-        self.count_down(reasons.SUCCESS)
-
-    def settle(self, reason: int) -> None:
-        """One of those that had to keep the messages has done so, or could not (a reason from 0x80 on)."""
-        self.count_down(reason)
-
-    def count_down(self, reason: int) -> None:
+    def is_last(self, reason: int) -> bool:
+        """One less is waited for; True when none is left."""
         self.waits -= 1
         if reason >= 0x80:
             self.reason = reason
-        if self.waits == 0:
-            self.done()
-
-    def done(self) -> None:
-        raise NotImplementedError
+        return self.waits == 0
 
 
-class Settlement(Ticket):
+class Settlement(Countdown):
     """Of a message without a publisher who sends it again: a message of the HTTP API, and see ``Patient``."""
 
     __slots__ = ("settled",)
@@ -60,8 +49,17 @@ class Settlement(Ticket):
         super().__init__(b"", 1)
         self.settled = settled
 
-    def done(self) -> None:
-        self.settled()
+    def stored(self) -> None:
+        """As ``settle``, for those who can only say that all is well."""
+        self.count_down(reasons.SUCCESS)
+
+    def settle(self, reason: int) -> None:
+        """One of those that had to keep the message has done so, or could not (a reason from 0x80 on)."""
+        self.count_down(reason)
+
+    def count_down(self, reason: int) -> None:
+        if self.is_last(reason):
+            self.settled()
 
 
 class Patient(Settlement):
@@ -81,7 +79,7 @@ class Patient(Settlement):
             self.count_down(reason)
 
 
-class Acknowledgement(Ticket):
+class Acknowledgement(Countdown):
     """For the messages of ``ids``, of one run or a single one."""
 
     __slots__ = ("channel", "followers", "head", "session", "size")
@@ -94,6 +92,10 @@ class Acknowledgement(Ticket):
         self.size = size  # bytes of the messages, for the bound of what one connection may have waiting
         self.followers: list[Acknowledgement] | None = None  # of repeats that came before the first was stored
 
+    def stored(self) -> None:
+        """As ``settle``, for those who can only say that all is well."""
+        self.count_down(reasons.SUCCESS)
+
     def settle(self, reason: int) -> None:
         group = self.group
         if reason == 0 and group is not None and group.first >= 0 and self.head == PUBREC_HEAD and self.session.kept:
@@ -101,7 +103,11 @@ class Acknowledgement(Ticket):
             self.session.opened(self.ids, position_of(self.shard, group.first))
         self.count_down(reason)
 
-    def done(self) -> None:
+    def count_down(self, reason: int) -> None:
+        if self.is_last(reason):
+            self._done()
+
+    def _done(self) -> None:
         if self.head == PUBREC_HEAD:
             self._note_answer()
         self.channel.settled()
@@ -126,3 +132,6 @@ class Acknowledgement(Ticket):
                 session.keeper.refused(session, ids, position_of(self.shard, group.first))
         elif session.kept:
             session.opened(ids, position_of(self.shard, group.first))  # a start that does not find it there drops it
+
+
+Ticket = Settlement | Acknowledgement  # not a base class: a compiled one cannot have abstract methods
