@@ -89,7 +89,7 @@ def encoded(change: tuple[str, Any]) -> bytes:
         return bytes(function(*given_))
     if name == "disconnected":
         at, will_due, expiry, rest = given_
-        return bytes(function(at, will_due, expiry, **rest))
+        return bytes(function(at, will_due, expiry, ops.dynamic(**rest)))
     return bytes(function()) if given_ is None else bytes(function(given_))
 
 
@@ -245,7 +245,7 @@ def one_of_each() -> list[bytes]:
         ops.received(b"\x00\x02\xff\xff"),
         ops.opened(b"\x00\x05"),
         ops.released([(5, -1), (6, position_of(1, 3))]),
-        ops.disconnected(1700000100.5, 1700000160.5, 3600.0, *under_way),
+        ops.disconnected(1700000100.5, 1700000160.5, 3600.0, ops.dynamic(*under_way)),
         ops.will_taken(),
         ops.will_dropped(),
         ops.ended(),

@@ -101,19 +101,7 @@ class Keeper:
             session.live = False
         session.loading = False
         will_due = 0.0 if session.will is None else session.will.due
-        heads = self.journaling.heads()
-        op = session_ops.disconnected(
-            session.disconnected_at,
-            will_due,
-            session.expiry,
-            0,
-            self._cursors(session, heads),
-            session_image.window_of(session),
-            session_image.inline_of(session),
-            session.open_at,
-            heads,
-            released_behind(session, heads),
-        )
+        op = session_ops.disconnected(session.disconnected_at, will_due, session.expiry, self._progress(session))
         self.change(session, op)
         self.write_replays(session)
 

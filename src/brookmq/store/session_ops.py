@@ -157,23 +157,10 @@ def released(pairs: Iterable[tuple[int, int]]) -> bytes:
     return _head(RELEASED) + b"".join([_PAIR.pack(packet_id, position) for packet_id, position in pairs])
 
 
-def disconnected(
-    at: float,
-    will_due: float,
-    expiry: float,
-    live: int,
-    cursors: Sequence[int],
-    window: Collection[WindowEntry] = (),
-    inline: Mapping[int, InlineDelivery] = _NOTHING_INLINE,
-    open_ids: Mapping[int, int] | None = None,
-    seen: Sequence[int] = (),
-    released: Collection[int] = (),
-) -> bytes:
-    """The client has left. ``will_due`` 0.0: there is no will, or the client took it back. ``expiry`` may be new, as a
-    DISCONNECT can change it."""
-    parts = [_head(DISCONNECTED), _DISCONNECTED.pack(at, will_due, expiry)]
-    put_dynamic(parts, live, cursors, window, inline, open_ids or {}, seen, released)
-    return b"".join(parts)
+def disconnected(at: float, will_due: float, expiry: float, progress: bytes) -> bytes:
+    """The client has left, and got as far as ``progress`` (a DYNAMIC) says. ``will_due`` 0.0: there is no will, or the
+    client took it back. ``expiry`` may be new, as a DISCONNECT can change it."""
+    return _head(DISCONNECTED) + _DISCONNECTED.pack(at, will_due, expiry) + progress[2:]
 
 
 def will_taken() -> bytes:
