@@ -20,7 +20,8 @@ FACTS = {
     "cluster": "c", "journal": "id", "node": "n@h", "capture": ["#"],
     "shards": [{"shard": 0, "stream": "JOURNAL_0", "first": 3, "end": 9}],
     "store": {
-        "servers": ["nats://127.0.0.1:1"], "user": "u", "password": "secret", "expires_at": 5.0, "inbox": "_I", "ca": None,
+        "servers": ["nats://127.0.0.1:1"], "user": "u", "password": "secret", "expires_at": 5.0, "inbox": "_I",
+        "ca": None,
     },
 }  # fmt: skip
 
