@@ -149,7 +149,8 @@ class Broker:
         self.keeper.replays.opened()
         self.values = DurableValues(values, self.retained, self.delayed, self.replays)
         self._find_delayed(self.values)
-        self.values.begin_with_what_is_there()
+        self.values.begin_with_what_is_there(self.restoring.looked_from or self.journaling.heads())
+        self.keeper.behind_values = self.values.behind
         waiting, self._unkept = self._unkept, []
         for wait in waiting:
             self.values.after(wait)

@@ -46,6 +46,7 @@ from brookmq.store.value_record import (
     state_after,
 )
 
+MOMENTS_MAX = 16
 NUMBERS_RESERVED = 1 << 20  # at a time; what a stopped node had left of its block is never used
 
 
@@ -64,6 +65,8 @@ class DurableValues:
         self._reserved = 0  # numbers up to this one are ours to give
         self.went_out: dict[bytes, Group] = {}  # delayed messages that the journal has, by their origin
         self.on_loaded: Callable[[], Any] = lambda: None  # all is there, and what that changed is stored
+        self._moments: deque[tuple[int, list[int]]] = deque()  # (taken, ends of the journal then), in order
+        self._behind: list[int] = []  # the last answer of ``behind``
         self._asked: set[int] = set()  # parts that are loaded ahead of others
         table.on_part = self._on_part
         table.encode_part = self._encode_part
@@ -73,8 +76,10 @@ class DurableValues:
         delayed.on_gone = self._delayed_gone
         replays.loaded = self.loaded
 
-    def begin_with_what_is_there(self) -> None:
-        """As ``begin``; what was set before the store could be opened is written now, and wins."""
+    def begin_with_what_is_there(self, looked_from: list[int]) -> None:
+        """As ``begin``; what was set before the store could be opened is written now, and wins. ``looked_from`` is
+        where this start has begun to look through the journal."""
+        self._behind = looked_from
         early = [message for part in range(PARTS) for topic in self._retained.topics(part)
                  if (message := self._retained.peek(topic)) is not None]  # fmt: skip
         delayed = self._delayed.take_all()
@@ -130,6 +135,19 @@ class DurableValues:
             put()
         else:
             self.table.load(part, put)
+
+    def behind(self, heads: list[int]) -> list[int]:
+        """Ends of the journal of a moment before which every change is stored: a start that looks through it from there
+        finds all retained messages whose values a crash may take. ``heads`` are the ends now."""
+        moments = self._moments
+        moments.append((self.taken, heads))
+        while len(moments) > 1 and moments[1][0] <= self.stored:
+            moments.popleft()
+        if moments[0][0] <= self.stored:
+            self._behind = moments[0][1]
+        if len(moments) > MOMENTS_MAX:
+            del moments[1]  # the store is silent: an answer that lies further back is right as well
+        return self._behind
 
     # -- backups, and people who want to be forgotten
 

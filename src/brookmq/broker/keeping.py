@@ -78,6 +78,7 @@ class Keeper:
         self._heads: list[int] = []  # ends of the shards when that began
         self.on_lost: Callable[[str, int], None] = lambda client_id, count: None
         self.on_watermark: Callable[[bytes], None] = lambda op: None
+        self.behind_values: Callable[[list[int]], list[int]] = lambda heads: heads
         self.on_group_left: Callable[[bytes, bytes], None] = lambda key, op: None
 
     # -- writing down
@@ -330,7 +331,7 @@ class Keeper:
             return
         self._progress_at = now
         self._writing, self.moved = self.moved, []
-        self._heads = self.journaling.heads()
+        self._heads = self.behind_values(self.journaling.heads())
         self._write_slice()
 
     def _write_slice(self) -> None:
