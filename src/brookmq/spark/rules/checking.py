@@ -14,6 +14,7 @@ from typing import Final
 from sqlglot import expressions as exp
 
 from brookmq.spark.rules import nodes
+from brookmq.spark.rules.columns import MESSAGE_COLUMNS, OTHER_NAMES
 from brookmq.spark.rules.errors import Refusal
 from brookmq.spark.rules.functions import FUNCTIONS
 
@@ -73,14 +74,14 @@ class Checker:
             raise Refusal(_unknown(tree), at)
         build, allowed = builder
         for name, value in tree.args.items():
-            if name not in allowed and value not in (None, False, []):
+            if name not in allowed and name != "negate" and value not in (None, False, []):
                 raise Refusal(f"{name.strip('_').upper().replace('_', ' ')} is not allowed in a rule", at)
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise Refusal(f"more than {DEPTH_MAX} operators and calls inside each other", at)
         node = build(self, tree, at)
         self._depth -= 1
-        return node
+        return nodes.Unary(at, "NOT", node) if tree.args.get("negate") else node  # NOT LIKE
 
     def nodes(self, trees: Sequence[exp.Expr]) -> tuple[nodes.Node, ...]:
         return tuple(self.node(tree) for tree in trees)
@@ -131,7 +132,9 @@ def _column(_: Checker, tree: exp.Expr, at: int) -> nodes.Node:
             raise Refusal(
                 f"{part.name or '*'!r} is not a name", place(part, at), 'a field: payload.name, payload."a b"'
             )
-    node: nodes.Node = nodes.Name(at, parts[0].name)
+    written = parts[0].name
+    lower = OTHER_NAMES.get(written.lower(), written.lower())
+    node: nodes.Node = nodes.Name(at, lower if lower in MESSAGE_COLUMNS else written, written)
     for part in parts[1:]:
         node = nodes.Access(at, node, part.name)
     return node

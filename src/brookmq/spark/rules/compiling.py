@@ -241,7 +241,7 @@ class _Compiling:
 
 def _derived_name(node: nodes.Node, number: int) -> str:
     if isinstance(node, nodes.Name):
-        return node.name
+        return node.written or node.name
     if isinstance(node, nodes.Access) and isinstance(node.key, str) and re.fullmatch(r"[^\W\d_]\w*", node.key):
         return node.key
     if isinstance(node, nodes.Call):

@@ -109,8 +109,8 @@ def converted(value: Value, wanted: Type, *, asked: bool = False) -> Value | Non
     if source is Kind.LIST and target is Kind.LIST:
         return _converted_list(value, wanted, asked=asked)
     if source is target:
-        if source is Kind.INTEGER and asked and value.type.spark != wanted.spark:
-            return Value(f"try_cast({value.sql} AS {wanted.spark})", wanted)
+        if source is Kind.INTEGER and value.type.spark != wanted.spark:  # int to bigint, never the other way
+            return Value(f"CAST({value.sql} AS {wanted.spark})", wanted)
         return value
     template = _SPARK_CASTS.get((source, target))
     if template is None and asked:

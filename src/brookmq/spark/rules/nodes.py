@@ -73,9 +73,13 @@ class Star(Node):
 
 @dataclass(frozen=True, slots=True)
 class Name(Node):
-    """A column, the payload, the item of FOREACH, the window, or an alias of the SELECT."""
+    """A column, the payload, the item of FOREACH, the window, or an alias of the SELECT.
+
+    ``written`` is the column's name in the text, where the message's has another: ``clientid``, ``TOPIC``.
+    """
 
     name: str
+    written: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,8 @@ class Payload:
     in_python: bool = False
 
 
-JSON_PAYLOAD: Final = Payload("explode(array(try_parse_json(CAST(payload AS STRING))))", "__payload IS NULL")
+_TEXT_SQL: Final = "try_validate_utf8(CAST(payload AS STRING))"
+JSON_PAYLOAD: Final = Payload(f"explode(array(try_parse_json({_TEXT_SQL})))", "__payload IS NULL")
 _TEXT_PAYLOAD: Final = Payload("", "false")
 _PYTHON_PAYLOAD: Final = Payload("", "__payload IS NULL", in_python=True)
 _FITS_NOT: Final = f"(__payload IS NULL OR __payload.{BAD_RECORD} IS NOT NULL)"
@@ -143,7 +144,7 @@ def _spark_payload(function: str, type: Type, options: Mapping[str, str]) -> Pay
     ddl = ", ".join(f"{quoted(name)} {column.spark}" for name, column in fields)
     settings = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD_RECORD, **options}
     written = ", ".join(f"{text_literal(key)}, {text_literal(value)}" for key, value in settings.items())
-    decoded = f"{function}(CAST(payload AS STRING), {text_literal(ddl)}, map({written}))"
+    decoded = f"{function}({_TEXT_SQL}, {text_literal(ddl)}, map({written}))"
     return Payload(f"explode(array({decoded}))", _FITS_NOT)
 
 

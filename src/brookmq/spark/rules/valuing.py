@@ -60,7 +60,7 @@ class Valuing:
         if wanted is None:
             return natural
         if wanted.kind is Kind.NUMBER and natural.type.kind is Kind.INTEGER:
-            return natural  # an integer is a number already, and stays exact
+            wanted = INTEGER  # an integer is a number already, and stays exact
         if isinstance(node, nodes.Text) and wanted.kind in _TIMES:
             return _time_literal(node, natural, wanted)
         found = converted(natural, wanted)
