@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from brookmq.base.errors import OperationError
-from brookmq.ops.pipeline_view import JournalInfo, RecordRun, ShardInfo, ShardPlan, StoreAccess
+from brookmq.ops.pipeline_view import (
+    JournalInfo,
+    RecordRun,
+    ShardInfo,
+    ShardPlan,
+    SinkPosition,
+    StoreAccess,
+)
 
 SHARDS = 2
 
@@ -13,6 +20,7 @@ SHARDS = 2
 class MemoryPipeline:
     def __init__(self) -> None:
         self.trouble = ""
+        self.rows: list[tuple[str, int, bytes]] = []
         self.planned: list[tuple[Mapping[int, tuple[int, int]], Sequence[str], tuple[float, float] | None]] = []
 
     def _check(self) -> None:
@@ -37,3 +45,12 @@ class MemoryPipeline:
     async def journal_time(self, unix_time: float) -> Mapping[int, int]:
         self._check()
         return {shard: int(unix_time) + shard for shard in range(SHARDS)}
+
+    async def sink_position(self, query: str, partition: int) -> SinkPosition:
+        self._check()
+        return SinkPosition(partition, len(self.rows) - 1)
+
+    async def publish_rows(self, query: str, partition: int, body: bytes) -> SinkPosition:
+        self._check()
+        self.rows.append((query, partition, body))
+        return await self.sink_position(query, partition)

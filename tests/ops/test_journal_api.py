@@ -78,3 +78,18 @@ def test_without_a_store_there_is_no_answer(api: httpx.Client, memory_node: Memo
     ):
         assert answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
         assert answer.json()["message"] == "the store is starting"
+
+
+def test_rows_go_to_the_node_as_they_came(api: httpx.Client, memory_node: MemoryNode) -> None:
+    url = "/api/v1/publish/exactly-once/a%2Fb/7"
+    assert api.get(url).json() == {"batch": 7, "row": -1}
+    headers = {"content-type": "application/vnd.brookmq.rows"}
+    assert api.post(url, content=b"rows", headers=headers).json() == {"batch": 7, "row": 0}
+    assert memory_node.journal.rows == [("a/b", 7, b"rows")]
+    for wrong in (
+        api.post(url, content=b"rows"),
+        api.post("/api/v1/publish/exactly-once/a/-1", content=b"", headers=headers),
+        api.post(f"/api/v1/publish/exactly-once/{'x' * 1025}/1", content=b"", headers=headers),
+    ):
+        assert wrong.status_code == HTTPStatus.BAD_REQUEST
+    assert len(memory_node.journal.rows) == 1

@@ -96,7 +96,7 @@ class Broker:
         self.subscriptions = Subscriptions(settings, self.index, counters, random, self.keeper.replays)
         self.waits = Waits(self._monotonic, settings.store_wait)
         self.wills = Wills(self.keeper, counters)
-        self.wills.publish_message = self._publish_will
+        self.wills.publish_message = self.publish_patiently
         self.given_up: list[Patient] = []  # by the journal, and nobody else would send them again
         self.sessions = Sessions(
             settings,
@@ -257,7 +257,8 @@ class Broker:
             ticket.shard = audience.shard % len(self.journaling.shards)
         self.journaling.add(audience, group, ticket)
 
-    def _publish_will(self, message: Message, origin: bytes, settled: Callable[[], None], now: float) -> None:
+    def publish_patiently(self, message: Message, origin: bytes, settled: Callable[[], None], now: float) -> None:
+        """A message that nobody would send again. Its origin names it in the journal; ``settled`` when it is stored."""
         ticket = Patient(settled, self.given_up)
         self.publish(message, None, now, ticket, origin)
         ticket.settle(0)

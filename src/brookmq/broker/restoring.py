@@ -27,6 +27,7 @@ from brookmq.broker.wills import Wills, origin_of
 from brookmq.store import meta_record, session_ops
 from brookmq.store.journal.group import Group
 from brookmq.store.meta_record import decode_group, decode_meta, encode_group, encode_meta, fold_group, fold_meta
+from brookmq.store.pipeline_record import is_sink
 from brookmq.store.session_record import decode_state, encode_state
 from brookmq.store.session_state import (
     GROUP_KEY,
@@ -90,7 +91,7 @@ class Restoring:
     def look_through(self, shard: int, groups: Iterable[Group]) -> None:
         """Groups of the journal from the watermark on: open QoS 2 ids and wills."""
         for group in groups:
-            if group.origin:
+            if group.origin and not is_sink(group.origin):  # rows of queries are for ``Sinks``, and may be many
                 self.origins[group.origin] = group
             if group.retain:
                 self.retained[group.topic] = group

@@ -20,19 +20,21 @@ from brookmq.base.config import Config, unprotected
 from brookmq.base.config.written import written
 from brookmq.base.message import Message
 from brookmq.broker.delivering import DeliverHooks
+from brookmq.broker.sinks import Sinks
 from brookmq.edge.hub import Hub
 from brookmq.edge.listeners import Listeners
 from brookmq.edge.open_files import OpenFiles, raise_open_files
 from brookmq.node.backup import Backup, Kept
 from brookmq.node.kept_sessions import KeptSessions
+from brookmq.node.opening import Opened
 from brookmq.node.recovering import recover
+from brookmq.node.sink import Sink
 from brookmq.node.storage import Storage
 from brookmq.node.sys_topics import SysTopics
 from brookmq.node.view import View
 from brookmq.node.wiring import broker_of
 from brookmq.store.folder import DataFolder
-from brookmq.store.journal.journal import Journal
-from brookmq.store.table.log import TableLog
+from brookmq.store.table.states import KeyedStates
 
 if TYPE_CHECKING:
     from brookmq.ops.server import HttpServer
@@ -56,6 +58,8 @@ class Node:
         self.open_files: OpenFiles = raise_open_files(config.edge.open_files or None)
         self.broker = broker_of(config, self.alarms, loop)
         self.broker.keeper.on_lost = self._lost_to_retention
+        self.sinks = Sinks(self.broker.keeper, self.broker.publish_patiently)
+        self.sink = Sink(self.broker, self.sinks, float(config.store.wait))
         self.storage = Storage(config, folder, self.alarms, self._kept, self._deposed)
         self.hub = Hub(self.broker, loop)
         self.listeners = Listeners(
@@ -132,6 +136,7 @@ class Node:
             self._ticking.cancel()
         if self._http is not None:
             await self._http.stop()
+        await self.sink.close()
         await self.storage.stop()
 
     def readiness(self) -> tuple[bool, str]:
@@ -168,12 +173,15 @@ class Node:
         if self._sys_topics is not None:
             self._sys_topics.tick(now, float(self.config.sys_topics.interval))
 
-    async def _kept(self, journal: Journal, sessions: TableLog, retained: TableLog) -> None:
+    async def _kept(self, opened: Opened) -> None:
         """What is kept is open."""
-        await recover(self.broker, journal, sessions, retained)
+        await recover(self.broker, self.sinks, opened.journal, opened.sessions, opened.retained)
         assert self.broker.values is not None
-        self._sessions = KeptSessions(self.broker, sessions)
-        kept = Kept(self.broker.values, sessions, self._sessions, journal)
+        pipeline = KeyedStates(opened.pipeline, self.loop.call_soon)
+        pipeline.begin()
+        self.sinks.begin(pipeline, self.broker.restoring, time.time())
+        self._sessions = KeptSessions(self.broker, opened.sessions)
+        kept = Kept(self.broker.values, opened.sessions, self._sessions, opened.journal)
         self.view.backup = Backup(self.config.node.name, written(self.config), kept)
 
     def _deposed(self) -> None:

@@ -1,4 +1,4 @@
-"""Opens what a node keeps in its store: the journal, the sessions, the retained and delayed messages.
+"""Opens what a node keeps in its store: the journal, the sessions, the retained and delayed messages, the pipeline.
 
 It is done once, when the store is there for the first time, and tried until it works. What is open then lives through
 everything that the store goes through, with two exceptions. Another node that uses the same store has *deposed* this
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from brookmq.base.config import Config
 from brookmq.node.ownership import SESSIONS, Ownership
@@ -27,7 +27,8 @@ from brookmq.store.table.opening import open_table
 
 log = logging.getLogger("brookmq.node")
 
-RETAINED: Final = "retained"  # name of a table
+RETAINED: Final = "retained"  # names of tables
+PIPELINE: Final = "pipeline"
 PAUSE_S_MIN: Final = 0.1  # before opening is tried again; doubled each time
 PAUSE_S_MAX: Final = 4.0  # a store that is back is in use within 5 s
 LOOK_S: Final = 1.0  # between two looks at how things are
@@ -36,11 +37,22 @@ FLUSH_S: Final = 3.0  # that a stop waits for the store to take what was handed 
 FLUSH_LOOK_S: Final = 0.005
 
 Thing = TypeVar("Thing")
-OnOpen = Callable[[Journal, TableLog, TableLog], Awaitable[None]]
+
+
+class Opened(NamedTuple):
+    """All that a node keeps."""
+
+    journal: Journal
+    sessions: TableLog
+    retained: TableLog
+    pipeline: TableLog
+
+
+OnOpen = Callable[[Opened], Awaitable[None]]
 
 
 class Opening:
-    """``on_open`` is called once with journal, sessions and retained; ``on_change`` whenever `trouble` may differ."""
+    """``on_open`` is called once, with all of it; ``on_change`` whenever `trouble` may differ."""
 
     def __init__(
         self,
@@ -69,6 +81,7 @@ class Opening:
         self.journal: Journal | None = None
         self.sessions: TableLog | None = None
         self.retained: TableLog | None = None
+        self.pipeline: TableLog | None = None
         self.journal_bytes = 0  # on disk, when last asked
 
     @property
@@ -102,7 +115,9 @@ class Opening:
         try:
             await self._open_sessions()
             # What is under way ends by itself: half of a journal that nobody has would stay open.
-            outcomes = await asyncio.gather(self._open_journal(), self._open_retained(), return_exceptions=True)
+            outcomes = await asyncio.gather(
+                self._open_journal(), self._open_retained(), self._open_pipeline(), return_exceptions=True
+            )
             for outcome in outcomes:
                 if outcome is not None:
                     raise outcome
@@ -112,7 +127,8 @@ class Opening:
             assert self.journal is not None
             assert self.sessions is not None
             assert self.retained is not None
-            await self._on_open(self.journal, self.sessions, self.retained)
+            assert self.pipeline is not None
+            await self._on_open(Opened(self.journal, self.sessions, self.retained, self.pipeline))
         self._opened = True
         if self._deposed:
             await self._close_all(0.0)
@@ -127,6 +143,14 @@ class Opening:
 
     async def _open_retained(self) -> None:
         self.retained = await self._persist(lambda: self._open_table(RETAINED), as_owner=True)
+
+    async def _open_pipeline(self) -> None:
+        self.pipeline = await self._persist(lambda: self._open_table(PIPELINE), as_owner=True)
+
+    @property
+    def tables(self) -> list[TableLog]:
+        """Those that are open."""
+        return [table for table in (self.sessions, self.retained, self.pipeline) if table is not None]
 
     async def _persist(self, attempt: Callable[[], Awaitable[Thing]], *, as_owner: bool = False) -> Thing:
         """Tries until it works; what is in the way is told meanwhile. Another node that came later ends it.
@@ -254,11 +278,10 @@ class Opening:
         await asyncio.shield(self._letting_go)
 
     async def _let_go(self, flush_s: float) -> None:
-        tables = [table for table in (self.sessions, self.retained) if table is not None]
         if self._deposed:
-            for table in tables:
+            for table in self.tables:
                 table.fail(Deposed(self._failed))
-        await asyncio.gather(self._close_journal(flush_s), *(table.close(flush_s) for table in tables))
+        await asyncio.gather(self._close_journal(flush_s), *(table.close(flush_s) for table in self.tables))
 
     async def _close_journal(self, flush_s: float) -> None:
         if self.journal is None:

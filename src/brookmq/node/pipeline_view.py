@@ -1,4 +1,4 @@
-"""The journal as those see it who read it from outside of the node: ``ops.pipeline_view`` answered from the store."""
+"""What programs that process the journal see of this node: the interface of ``ops.pipeline_view``."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from collections.abc import Mapping, Sequence
 from brookmq.base.config import Config
 from brookmq.base.errors import OperationError
 from brookmq.mqtt.topics import check_filter
+from brookmq.node.sink import Sink
 from brookmq.node.storage import Storage
-from brookmq.ops.pipeline_view import JournalInfo, RecordRun, ShardInfo, ShardPlan
+from brookmq.ops.pipeline_view import JournalInfo, RecordRun, ShardInfo, ShardPlan, SinkPosition
 from brookmq.store.journal.journal import Journal
 from brookmq.store.journal.seeking import batches_subject, stream_name
 
 
-class JournalView:
-    def __init__(self, config: Config, storage: Storage) -> None:
+class PipelineFacts:
+    def __init__(self, config: Config, storage: Storage, sink: Sink) -> None:
         self._config = config
         self._storage = storage
+        self._sink = sink
 
     def _journal(self) -> Journal:
         journal = self._storage.journal
@@ -64,3 +66,9 @@ class JournalView:
         journal = self._journal()
         offsets = await asyncio.gather(*(journal.offset_at(shard.number, unix_time) for shard in journal.shards))
         return dict(enumerate(offsets))
+
+    async def sink_position(self, query: str, partition: int) -> SinkPosition:
+        return SinkPosition(*await self._sink.position(query, partition))
+
+    async def publish_rows(self, query: str, partition: int, body: bytes) -> SinkPosition:
+        return SinkPosition(*await self._sink.publish(query, partition, body))

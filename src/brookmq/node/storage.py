@@ -28,7 +28,6 @@ from brookmq.store.diagnosis import Trouble
 from brookmq.store.folder import DataFolder
 from brookmq.store.journal.journal import Journal
 from brookmq.store.link import Link
-from brookmq.store.table.log import TableLog
 
 log = logging.getLogger("brookmq.node")
 
@@ -39,7 +38,7 @@ STREAM_DELETED: Final = "store_stream_deleted"
 
 
 class Storage:
-    """The store of one node. ``on_open`` gets journal, sessions and retained, once, when they are open;
+    """The store of one node. ``on_open`` gets all that is kept, once, when it is open;
     ``on_deposed`` is called once, when another node has taken them over."""
 
     def __init__(
@@ -66,14 +65,6 @@ class Storage:
     @property
     def journal(self) -> Journal | None:
         return self._opening.journal if self._opening else None
-
-    @property
-    def sessions(self) -> TableLog | None:
-        return self._opening.sessions if self._opening else None
-
-    @property
-    def retained(self) -> TableLog | None:
-        return self._opening.retained if self._opening else None
 
     @property
     def deposed(self) -> bool:
@@ -139,7 +130,7 @@ class Storage:
         }
 
     def gauges(self) -> Mapping[str, float]:
-        tables = [table for table in (self.sessions, self.retained) if table is not None]
+        tables = self._opening.tables if self._opening else []
         shards = self.journal.shards if self.journal else []
         return {
             "store_up": float(not self.trouble),

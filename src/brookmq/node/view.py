@@ -23,7 +23,7 @@ from brookmq.broker.session import Session
 from brookmq.broker.topics import Entry, Node
 from brookmq.mqtt import reasons
 from brookmq.mqtt.properties import Properties
-from brookmq.node.pipeline_view import JournalView
+from brookmq.node.pipeline_view import PipelineFacts
 from brookmq.ops.paging import Listing
 from brookmq.ops.view import (
     AlarmInfo,
@@ -60,7 +60,7 @@ class View:
         self._node = node
         self._broker = node.broker
         self.backup: Backup | None = None  # once what the node keeps is open
-        self._pipeline = JournalView(node.config, node.storage)
+        self._pipeline = PipelineFacts(node.config, node.storage, node.sink)
         self._most = 0
         self._compiled = "plain" not in _pure.form()
         sessions = self._broker.sessions.by_client_id

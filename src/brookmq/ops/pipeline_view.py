@@ -63,6 +63,14 @@ class ShardPlan:
     lost: int
 
 
+@dataclass(frozen=True, slots=True)
+class SinkPosition:
+    """Up to this row of this batch all rows of a query's partition are published; -1: none yet."""
+
+    batch: int
+    row: int
+
+
 class PipelineView(Protocol):
     """The journal of a node, as those see it who read it from outside."""
 
@@ -78,3 +86,10 @@ class PipelineView(Protocol):
 
     async def journal_time(self, unix_time: float) -> Mapping[int, int]:
         """By shard, the offset of the first message that was published at this time or later."""
+
+    async def sink_position(self, query: str, partition: int) -> SinkPosition:
+        """How far a query has published the rows of a partition."""
+
+    async def publish_rows(self, query: str, partition: int, body: bytes) -> SinkPosition:
+        """Publish rows that were not published before, and answer when all are stored. ``PeerError`` with the number of
+        the row that can't be published."""
