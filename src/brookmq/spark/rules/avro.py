@@ -69,8 +69,8 @@ def decoder(definition: Mapping[str, Any]) -> Callable[[bytes], dict[str, Any]]:
     framing = definition.get("framing", "none")
     fingerprint = b""
     if framing == "single-object":
-        canonical = fastavro.schema.to_parsing_canonical_form(schema)
-        fingerprint = bytes.fromhex(fastavro.schema.fingerprint(canonical, "CRC-64-AVRO"))
+        canonical = fastavro.schema.to_parsing_canonical_form(_loaded(definition))
+        fingerprint = bytes.fromhex(fastavro.schema.fingerprint(canonical, "CRC-64-AVRO"))  # little-endian
 
     def decode(payload: bytes) -> dict[str, Any]:
         stream = io.BytesIO(_unframed(payload, framing, fingerprint))
@@ -108,14 +108,17 @@ def _fastavro() -> ModuleType:
     return module
 
 
+def _loaded(definition: Mapping[str, Any]) -> Any:
+    schema = definition.get("schema")
+    return json.loads(schema) if isinstance(schema, str) else schema
+
+
 def _parsed(definition: Mapping[str, Any]) -> Any:
     fastavro = _fastavro()
-    schema = definition.get("schema")
     try:
-        found = json.loads(schema) if isinstance(schema, str) else schema
         named: dict[str, Any] = {}
         # References to named types are resolved by our own walk; the parser checks the schema.
-        parsed = fastavro.parse_schema(found, named_schemas=named)
+        parsed = fastavro.parse_schema(_loaded(definition), named_schemas=named)
         return _resolved(parsed, named, ())
     except FieldsError:
         raise

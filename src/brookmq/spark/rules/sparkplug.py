@@ -3,6 +3,9 @@
 A small reader of its own, because what a rule needs is not what the wire has: signed integers travel as unsigned ones,
 the type of a value stands in another field, and a table needs one column for each kind of value.
 
+Types are sent with births; a data message may leave them out. Then ``datatype`` is NULL, and an integer below zero is
+what its bits are without a sign.
+
     payload.timestamp, payload.seq, payload.uuid
     payload.metrics: name, alias, timestamp, datatype, is_null, is_historical, is_transient,
                      number (of any numeric value), integer (exact), boolean, text, bytes
@@ -78,8 +81,8 @@ def decode(payload: bytes) -> dict[str, Any]:
 
 def _metric(data: bytes) -> dict[str, Any]:
     fields = dict(_fields(data))
-    code = _integer(fields.get(4, 0))
-    datatype = DATATYPES[code] if code < len(DATATYPES) else str(code)
+    code = _integer(fields[4]) if 4 in fields else None
+    datatype = None if code is None else DATATYPES[code] if code < len(DATATYPES) else str(code)
     metric: dict[str, Any] = {name: None for name, _ in _METRIC.fields}
     metric |= {
         "name": _bytes(fields[1]).decode() if 1 in fields else None,
@@ -95,7 +98,7 @@ def _metric(data: bytes) -> dict[str, Any]:
     return metric
 
 
-def _value(fields: Mapping[int, int | bytes], datatype: str) -> dict[str, Any]:
+def _value(fields: Mapping[int, int | bytes], datatype: str | None) -> dict[str, Any]:
     """The value in the columns of its kind."""
     for number in (10, 11):
         if number in fields:
@@ -167,8 +170,8 @@ def _sized(value: int | bytes, size: int) -> bytes:
     return found
 
 
-def _signed(value: int, datatype: str) -> int:
-    bits = _SIGNED_BITS.get(datatype)
+def _signed(value: int, datatype: str | None) -> int:
+    bits = _SIGNED_BITS.get(datatype or "")
     if bits is None:
         return value
     value &= (1 << bits) - 1
