@@ -27,6 +27,7 @@ from brookmq.store.diagnosis import Diagnosis, Trouble, deletes_data, diagnose, 
 from brookmq.store.folder import DataFolder, FolderFullError, FolderUnwritableError, trouble_with, write_file
 from brookmq.store.machine import State, SupervisionMachine
 from brookmq.store.membership import REPLICAS, read_membership
+from brookmq.store.mending import mend_streams
 from brookmq.store.prepare import PORTS, SETTINGS, Prepared, StoreOptions, prepare
 from brookmq.store.probe import Outcome, Probe
 from brookmq.store.process import ServerProcess
@@ -221,6 +222,7 @@ class StoreServer:
         await self._cancel_watch()
         try:
             await asyncio.to_thread(self._folder.check_room, self._options.room_bytes_min)
+            await asyncio.to_thread(mend_streams, self._folder.store_path)
             self._process = self._spawn(port)
         except OSError as error:
             self._apply(machine.StartFailed(_diagnosis(trouble_with(self._folder.path, error))))

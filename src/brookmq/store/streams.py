@@ -88,6 +88,8 @@ async def declare(link: Link, stream: Stream) -> StreamState:
         there = await link.api(f"STREAM.INFO.{stream.name}", time_limit_s=time_limit_s)
         if there["config"]["storage"] != wanted["storage"]:
             raise StoreError(f"stream {stream.name} is not kept on disk; and can't be changed to be") from None
+        if there["config"] | wanted == there["config"]:
+            return state_of(there)  # a store that is killed while it writes a change does not know the stream any more
         answer = await link.api(f"STREAM.UPDATE.{stream.name}", there["config"] | wanted, time_limit_s=time_limit_s)
     return state_of(answer)
 

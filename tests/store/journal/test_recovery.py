@@ -152,7 +152,7 @@ def test_offsets_are_not_given_twice_when_everything_has_aged_away() -> None:
             async with journal_over(link, ONE) as journal:
                 head = journal.shards[0].stored
                 assert head >= 150
-                assert head <= 150 + 200 * MESSAGES_PER_RECORD_MAX
+                assert head <= 400 * MESSAGES_PER_RECORD_MAX  # the mark is of the first start: all records count
                 assert journal.first_offset(0) == head
                 assert journal.look(0, 3, None) == head
                 await fill(journal, 0, 100)

@@ -187,7 +187,6 @@ class Journal:
         try:
             async with asyncio.timeout(CLOSE_TIME_LIMIT_S):
                 await asyncio.gather(*(opened.summariser.finish() for opened in self._open))
-                await self._write_marks()
         except (StoreError, TimeoutError) as error:
             log.info("the journal was closed without its last summaries, the next start reads more of it: %r", error)
         await self.abandon()

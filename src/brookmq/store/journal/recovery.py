@@ -33,7 +33,7 @@ from brookmq.store.journal.seeking import Seeker, batches_subject, stream_name, 
 from brookmq.store.journal.shard import Shard
 from brookmq.store.journal.summarising import Summariser
 from brookmq.store.journal.summary import Summary
-from brookmq.store.journal.tail import Tail, read_tail, write_mark
+from brookmq.store.journal.tail import Tail, read_tail, write_first_mark
 from brookmq.store.link import Link
 from brookmq.store.log import AppendLog, ownership_subject
 from brookmq.store.reader import Lanes
@@ -41,6 +41,7 @@ from brookmq.store.streams import Stream, declare, stream_names
 
 log = logging.getLogger("brookmq.store")
 
+SHARDS_MAX: Final = 64  # more than the configuration allows
 REGAIN_PAUSE_S: Final = 1.0  # between two attempts, and before the first one
 
 
@@ -74,6 +75,9 @@ async def shard_count(link: Link, wanted: int) -> int:
     there = 0
     while stream_name(there) in names:
         there += 1
+    beyond = [name for name in (stream_name(number) for number in range(there + 1, SHARDS_MAX)) if name in names]
+    if beyond:  # with fewer shards topics would go elsewhere, and sessions would not find what they have to get
+        raise StoreError(f"the journal has lost its stream {stream_name(there)}: {', '.join(beyond)} is there")
     if there and there != wanted:
         log.warning("the journal has %d shards and stays so; the configuration says %d", there, wanted)
     return there or wanted
@@ -108,7 +112,7 @@ class _Opener:
             term = await self._seize(appender)
             tail = await read_tail(lanes, self._number, term)
             opened = await self._wire(appender, lanes, tail, batches, summaries)
-            await write_mark(self._link, self._stream.name, tail.head, term + 1)
+            await write_first_mark(self._link, self._stream.name, tail.head, term + 1)
         except BaseException:
             await appender.log.leave()
             await lanes.close()

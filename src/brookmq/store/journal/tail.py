@@ -76,6 +76,14 @@ async def write_mark(link: Link, stream: str, offset: int, sequence: int) -> Non
     await link.api(f"STREAM.UPDATE.{stream}", config)
 
 
+async def write_first_mark(link: Link, stream: str, offset: int, sequence: int) -> None:
+    """The same, if there is none. An old one is right, too, and each change of a stream is a moment in which a store
+    that is killed comes to harm."""
+    config = (await link.api(f"STREAM.INFO.{stream}"))["config"]
+    if MARK not in (config.get("metadata") or {}):
+        await write_mark(link, stream, offset, sequence)
+
+
 async def _behind_mark(link: Link, stream: str) -> int:
     """Behind all offsets that can have been given, in a stream without batches; 0 in a new journal."""
     answer = await link.api(f"STREAM.INFO.{stream}")
