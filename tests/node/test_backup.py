@@ -37,6 +37,7 @@ from brookmq.store.session_state import (
     session_key,
 )
 from brookmq.store.table.interface import Entry, part_of
+from brookmq.store.table.states import KeyedStates
 from tests.store.journal.groups import run_group
 
 SHARDS = 2
@@ -147,7 +148,9 @@ class MemoryKept:
         self.journal = MemoryJournal(shards)
         table = MemoryTable(call_soon, waiting_bytes_max=1000)
         self.sessions = MemorySessions(table, self.journal)
-        kept = Kept(self.values, table, self.sessions, cast("Journal", self.journal))
+        self.pipeline = KeyedStates(MemoryTable(call_soon), call_soon)
+        self.pipeline.begin()
+        kept = Kept(self.values, table, self.sessions, cast("Journal", self.journal), self.pipeline)
         self.backup = Backup("n1", configuration, kept)
 
     def retain(self, topic: bytes, payload: bytes) -> None:
@@ -181,7 +184,7 @@ def journal_first(data: bytes) -> bytes:
                 head, at = data[: place + 1], place + 1
             elif isinstance(event, file.SectionEnd):
                 parts[event.kind], at = data[at : place + 1], place + 1
-    order = (file.CONFIGURATION, file.VALUES, file.JOURNAL, file.SESSIONS)
+    order = (file.CONFIGURATION, file.VALUES, file.PIPELINE, file.JOURNAL, file.SESSIONS)
     return head + b"".join(parts.get(kind, b"") for kind in order) + file.end()
 
 
@@ -265,6 +268,25 @@ def test_retained_messages_are_the_same_by_checksum() -> None:
         await other.imports(data, size=17)
         other.values.table.check_invariants()  # type: ignore[attr-defined]
         assert checksums(await other.exported(journal=False)) == checksums(data)
+
+    run(work)
+
+
+def test_what_the_pipeline_keeps_but_no_readers_of_another_journal() -> None:
+    async def work() -> None:
+        node, other = await filled(), MemoryKept()
+        assert file.PIPELINE not in checksums(await node.exported())
+        for key in (b"qquery\xff\0\0\0\1", b"rrule", b"sschema", b"nreader"):
+            node.pipeline.put(key, b"\x01" + key)
+        other.pipeline.put(b"rold", b"\x01")
+        data = journal_first(await node.exported())
+        result = await other.imports(data)
+        assert result.pipeline == 3
+        assert other.pipeline.table.waiting_bytes == 0
+        assert [key for key, _ in other.pipeline.items(b"")] == [b"qquery\xff\0\0\0\1", b"rold", b"rrule", b"sschema"]
+        assert other.pipeline.get(b"rrule") == b"\x01rrule"
+        await other.imports(data, replace=True)
+        assert other.pipeline.get(b"rold") is None
 
     run(work)
 

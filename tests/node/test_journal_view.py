@@ -125,6 +125,7 @@ def test_servers_of_somebody_else_need_a_user_for_readers(make_node: NodeMaker, 
     """The store of one node is the servers of another, which takes over: that is what external servers look like."""
     first = make_node(CONFIG)
     with api(first) as http:
+        assert http.get("/journal").status_code == HTTPStatus.OK, "its store is there"
         address = http.get("/node").json()["store"]["addresses"][0]
     known = json.loads((first.folder / "data" / "store" / "credentials").read_text())
     reader = 'reader_user = "somebody"\nreader_password = "x"\n' if with_reader else ""

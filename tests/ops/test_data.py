@@ -79,7 +79,7 @@ def test_an_import_may_be_larger_than_other_requests(api: httpx.Client, memory_n
     assert sum(map(len, pieces)) > bounds.BODY_BYTES_MAX
     response = api.put(URL, content=iter(pieces), params={"replace": True})
     assert response.json() == {
-        "values": 1, "sessions": 2, "messages": 3, "messages_left": 4, "same_configuration": False
+        "values": 1, "sessions": 2, "messages": 3, "messages_left": 4, "same_configuration": False, "pipeline": 0,
     }  # fmt: skip
     assert len(memory_node.imported) == sum(map(len, pieces))
     assert memory_node.asked == {"replace": True}

@@ -81,7 +81,7 @@ class Sinks:
         self.states: KeyedStates | None = None
         self._keeper = keeper
         self._publish = publish
-        self._partitions: dict[bytes, _Partition] = {}
+        self._partitions: dict[bytes, _Partition] = {}  # with rows on their way
         self._found: dict[bytes, set[Row]] = {}  # in the journal, by key
         self._retained: list[tuple[bytes, Row, Group]] = []  # of these, the retained ones
         self._numbers = 0  # of portions
@@ -202,12 +202,14 @@ class Sinks:
             self._put(
                 key,
                 SinkPosition(portion.last, self._keeper.now, frozenset(partition.beyond)),
-                lambda portion=portion: self._written(partition, portion),  # type: ignore[misc]
+                lambda portion=portion: self._written(key, partition, portion),  # type: ignore[misc]
             )
 
-    def _written(self, partition: _Partition, portion: _Portion) -> None:
+    def _written(self, key: bytes, partition: _Partition, portion: _Portion) -> None:
         partition.stored = max(partition.stored, portion.last)
         self._keeper.floors.pop(portion.floor, None)
+        if not partition.portions and partition.stored >= partition.taken:
+            self._partitions.pop(key, None)  # what is written down says all
         portion.done()
 
     def _kept(self, key: bytes) -> SinkPosition:

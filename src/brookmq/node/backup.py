@@ -1,6 +1,7 @@
 """A node's data as one file: written while it serves, and read back into a node that nobody uses yet.
 
-The file has sections: configuration, values (retained and delayed messages), sessions, and on demand the journal. The
+The file has sections: configuration, values (retained and delayed messages), what the pipeline keeps if there is
+something (positions of queries, readers, rules, schemas), sessions, and on demand the journal. The
 journal comes last in an export, so that it has all that the sessions have still to get; in an import it comes before
 the sessions, since they are fitted to the offsets that its messages get here. ``brookmq ctl`` sends it in that order.
 """
@@ -11,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from brookmq import __version__
 from brookmq.base.errors import OperationError
@@ -23,7 +24,11 @@ from brookmq.store.backup.file_format import BackupReader, BadBackup, Record, Se
 from brookmq.store.backup.importing import JournalImport, import_sessions, import_table, room
 from brookmq.store.backup.moving import Moves
 from brookmq.store.journal.journal import Journal
+from brookmq.store.pipeline_record import READER_KEY
 from brookmq.store.table.interface import Table
+from brookmq.store.table.states import KeyedStates
+
+LOOK_S: Final = 0.005
 
 
 class Sessions(Protocol):
@@ -56,6 +61,7 @@ class Kept:
     sessions_table: Table
     sessions: Sessions
     journal: Journal | None
+    pipeline: KeyedStates
 
 
 class Backup:
@@ -82,6 +88,10 @@ class Backup:
             yield piece
         async for piece in _section(file.VALUES, export_table(kept.values.table)):
             yield piece
+        await _loaded(kept.pipeline)
+        if pipeline := kept.pipeline.items(b""):
+            async for piece in _section(file.PIPELINE, _once(pipeline)):
+                yield piece
         sessions = export_sessions(kept.sessions_table, kept.sessions.ends, now)
         async for piece in _section(file.SESSIONS, sessions):
             yield piece
@@ -129,6 +139,8 @@ class Backup:
                 await sessions.end_all()
                 self._kept.values.clear()
                 await room(self._kept.values.table)
+                await _loaded(self._kept.pipeline)
+                self._kept.pipeline.clear()
             return await _Import(self._kept, self._configuration).run(pieces)
         finally:
             sessions.hold(False)
@@ -144,6 +156,7 @@ class _Import:
         self._same_configuration = True
         self._values = 0
         self._sessions = 0
+        self._pipeline = 0
         self._left = 0
         self._with_journal = False
         self._journal = JournalImport(kept.journal) if kept.journal is not None else None
@@ -160,10 +173,12 @@ class _Import:
         reader.finish()
         await self._all_messages_moved()
         await _stored(self._kept.values)
+        await _written(self._kept.pipeline)
         await self._kept.sessions.stored()
         return ImportResult(
             values=self._values,
             sessions=self._sessions,
+            pipeline=self._pipeline,
             messages=self._journal.messages if self._journal is not None else 0,
             messages_left=self._left,
             same_configuration=self._same_configuration,
@@ -184,6 +199,10 @@ class _Import:
             self._same_configuration &= all(text.decode() == self._configuration for _, text in records)
         elif kind == file.VALUES:
             self._values += await import_table(kept.values.table, records, kept.values.put)
+        elif kind == file.PIPELINE:
+            await _loaded(kept.pipeline)
+            known = [record for record in records if not record[0].startswith(READER_KEY)]  # of another journal
+            self._pipeline += await import_table(kept.pipeline.table, known, kept.pipeline.put)
         elif kind == file.JOURNAL:
             if self._journal is None or self._moves is not None:
                 raise BadBackup("the journal of a backup has to come before its sessions")
@@ -204,6 +223,17 @@ async def _stored(values: DurableValues) -> None:
     stored = asyncio.get_running_loop().create_future()
     values.after(lambda: None if stored.done() else stored.set_result(None))
     await stored
+
+
+async def _loaded(states: KeyedStates) -> None:
+    loaded = asyncio.get_running_loop().create_future()
+    states.when_loaded(lambda: None if loaded.done() else loaded.set_result(None))
+    await loaded
+
+
+async def _written(states: KeyedStates) -> None:
+    while states.table.waiting_bytes:  # noqa: ASYNC110 - a table knows callers, not tasks
+        await asyncio.sleep(LOOK_S)
 
 
 async def _once(records: list[Record]) -> AsyncIterator[list[Record]]:

@@ -181,7 +181,7 @@ class Node:
         pipeline.begin()
         self.sinks.begin(pipeline, self.broker.restoring, time.time())
         self._sessions = KeptSessions(self.broker, opened.sessions)
-        kept = Kept(self.broker.values, opened.sessions, self._sessions, opened.journal)
+        kept = Kept(self.broker.values, opened.sessions, self._sessions, opened.journal, pipeline)
         self.view.backup = Backup(self.config.node.name, written(self.config), kept)
 
     def _deposed(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from brookmq.base.config import Config
 from brookmq.base.errors import OperationError
@@ -14,6 +15,8 @@ from brookmq.ops.pipeline_view import JournalInfo, RecordRun, ShardInfo, ShardPl
 from brookmq.store.journal.journal import Journal
 from brookmq.store.journal.seeking import batches_subject, stream_name
 
+LOOK_S: Final = 0.02
+
 
 class PipelineFacts:
     def __init__(self, config: Config, storage: Storage, sink: Sink) -> None:
@@ -21,14 +24,18 @@ class PipelineFacts:
         self._storage = storage
         self._sink = sink
 
-    def _journal(self) -> Journal:
-        journal = self._storage.journal
-        if journal is None or self._storage.deposed:
-            raise OperationError(f"the journal can't be read now: {self._storage.trouble or 'it is being opened'}")
+    async def _journal(self) -> Journal:
+        """Once it is open: a node that starts needs a moment."""
+        storage, loop = self._storage, asyncio.get_running_loop()
+        deadline = loop.time() + float(self._config.store.wait)
+        while (journal := storage.journal) is None and loop.time() < deadline:  # noqa: ASYNC110 - it is looked at once
+            await asyncio.sleep(LOOK_S)
+        if journal is None or storage.deposed:
+            raise OperationError(f"the journal can't be read now: {storage.trouble or 'it is being opened'}")
         return journal
 
     async def journal(self, *, credential: bool) -> JournalInfo:
-        journal = self._journal()
+        journal = await self._journal()
         access = await self._storage.reader_access() if credential else None
         shards = [
             ShardInfo(
@@ -48,7 +55,7 @@ class PipelineFacts:
     async def journal_plan(
         self, ranges: Mapping[int, tuple[int, int]], filters: Sequence[str], between: tuple[float, float] | None
     ) -> Mapping[int, ShardPlan]:
-        journal = self._journal()
+        journal = await self._journal()
         for filter in filters:
             check_filter(filter)
         for shard in ranges:
@@ -63,7 +70,7 @@ class PipelineFacts:
         }
 
     async def journal_time(self, unix_time: float) -> Mapping[int, int]:
-        journal = self._journal()
+        journal = await self._journal()
         offsets = await asyncio.gather(*(journal.offset_at(shard.number, unix_time) for shard in journal.shards))
         return dict(enumerate(offsets))
 

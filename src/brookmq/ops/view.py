@@ -186,7 +186,8 @@ class AlarmInfo:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """What came of a backup: ``values`` are retained and delayed messages, ``messages`` those of the journal.
+    """What came of a backup: ``values`` are retained and delayed messages, ``messages`` those of the journal,
+    ``pipeline`` positions of queries, rules and schemas.
     ``messages_left`` had been sent to their clients and not acknowledged, and are not in the backup's journal."""
 
     values: int
@@ -194,6 +195,7 @@ class ImportResult:
     messages: int
     messages_left: int
     same_configuration: bool
+    pipeline: int = 0
 
 
 class NodeView(Protocol):

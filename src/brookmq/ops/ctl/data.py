@@ -24,8 +24,8 @@ PIECE_BYTES = 256 * 1024
 def data() -> None:
     """Write what a node keeps to a file, and read it back.
 
-    A backup has the node's configuration (without secrets), retained and delayed messages and sessions; with --journal
-    also the messages that sessions have still to get and those that were captured.
+    A backup has the node's configuration (without secrets), retained and delayed messages, what the pipeline keeps, and
+    sessions; with --journal also the messages that sessions have still to get and those that were captured.
 
     \b
     Examples:
@@ -94,6 +94,7 @@ def import_data(node: Node, as_json: bool, path: Path, replace: bool) -> None:
         {
             "retained and delayed": result["values"],
             "sessions": result["sessions"],
+            "pipeline": f"{result.get('pipeline', 0)} positions of queries, rules and schemas",
             "journal": f"{result['messages']} messages",
             "left behind": f"{result['messages_left']} messages",
         }
@@ -201,7 +202,7 @@ def _check(path: Path) -> Found:
 
 def _in_order(path: Path, found: Found, advance: Advance) -> Iterator[bytes]:
     """The file with its journal before its sessions: they are fitted to where its messages come to lie."""
-    order = (file.CONFIGURATION, file.VALUES, file.JOURNAL, file.SESSIONS)
+    order = (file.CONFIGURATION, file.VALUES, file.PIPELINE, file.JOURNAL, file.SESSIONS)
     sections = sorted(found.sections, key=lambda section: order.index(section.kind))
     stretches = [(0, found.head_bytes), *((section.start, section.end) for section in sections)]
     with path.open("rb") as stream:

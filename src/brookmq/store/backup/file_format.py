@@ -32,7 +32,14 @@ CONFIGURATION: Final = 1
 VALUES: Final = 2
 SESSIONS: Final = 3
 JOURNAL: Final = 4
-NAMES: Final = {CONFIGURATION: "configuration", VALUES: "values", SESSIONS: "sessions", JOURNAL: "journal"}
+PIPELINE: Final = 5
+NAMES: Final = {
+    CONFIGURATION: "configuration",
+    VALUES: "values",
+    SESSIONS: "sessions",
+    JOURNAL: "journal",
+    PIPELINE: "pipeline",
+}
 
 _NUMBER: Final = struct.Struct(">H")
 _LENGTH: Final = struct.Struct(">I")
