@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 import nats
 import psutil
 
+from brookmq.spark.node_client import NodeClient
 from tests.harness import wire
 from tests.harness.node import Node
 from tests.harness.raw import Client
@@ -21,6 +23,7 @@ CONFIG = """
 capture = ["#"]
 shards = {shards}
 """
+NOTICED_S = 30.0
 PIPELINED = 200  # messages between two looks at their acknowledgements
 
 
@@ -73,6 +76,15 @@ class JournalNode:
             assert json.loads(answer.data)["success"], answer.data
 
         asyncio.run(purge())
+
+    def await_first(self, shard: int, above: int) -> None:
+        """Until the node knows that what is below is gone: it looks every few seconds."""
+        client = NodeClient([self.url])
+        deadline = time.monotonic() + NOTICED_S
+        while client.journal().firsts[shard] <= above:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        client.close()
 
     def stop(self) -> None:
         self.node.stop()
