@@ -103,7 +103,7 @@ def _constant(valuing: Valuing, parameter: Constant, argument: nodes.Node) -> Va
 def _probe(valuing: Valuing, function: Function, node: nodes.Call, values: list[Value]) -> None:
     constant = next((index for index in range(len(values)) if isinstance(function.parameter(index), Constant)), None)
     if constant is not None:
-        sql = function.probe.format(*(value.sql for value in values))
+        sql = function.probed([value.sql for value in values])
         valuing.probes.append((node.arguments[constant].at, sql))
 
 

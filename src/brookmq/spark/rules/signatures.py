@@ -61,7 +61,7 @@ class Function:
     repeated: bool = False
     """Whether the last parameter may come any number of times."""
     aggregate: bool = False
-    probe: str = ""
+    probe: str | Mapping[int, str] = ""
     """Spark SQL over the constants alone; it fails where they are wrong (a pattern, a time zone)."""
     json_as: Type | None = None
     """What arguments marked SAME become when all are values of a JSON payload; None: they stay JSON."""
@@ -77,8 +77,15 @@ class Function:
         return count >= self.arguments_min and (self.repeated or count <= len(self.parameters))
 
     def written(self, arguments: Sequence[str]) -> str:
-        template = self.emit if isinstance(self.emit, str) else self.emit[len(arguments)]
-        return template.format(*arguments, all=", ".join(arguments))
+        return _filled(self.emit, arguments)
+
+    def probed(self, arguments: Sequence[str]) -> str:
+        return _filled(self.probe, arguments)
+
+
+def _filled(template: str | Mapping[int, str], arguments: Sequence[str]) -> str:
+    text = template if isinstance(template, str) else template[len(arguments)]
+    return text.format(*arguments, all=", ".join(arguments))
 
 
 def function(
@@ -91,7 +98,7 @@ def function(
     optional: int = 0,
     repeated: bool = False,
     aggregate: bool = False,
-    probe: str = "",
+    probe: str | Mapping[int, str] = "",
     json_as: Type | None = None,
 ) -> Function:
     """An entry of the table; its name is in the call as it is shown."""

@@ -10,11 +10,13 @@ from brookmq.spark.rules.types import INTEGER, NUMBER
 
 _SAME = Want.SAME
 _DOUBLE: Final = "CAST({0} AS DOUBLE)"
+# Spark's own raise where no integer is large enough.
+_WHOLE: Final = "if(abs(CAST({0} AS DOUBLE)) < 9.2e18D, WHOLE(CAST({0} AS DOUBLE)), NULL)"
 
 NUMBERS: Final = (
     function("abs(x)", (NUMBER,), Result.FIRST, "greatest({0}, try_subtract(0L, {0}))", "x without its sign"),
-    function("ceil(x)", (NUMBER,), INTEGER, f"ceil({_DOUBLE})", "the next whole number, upwards"),
-    function("floor(x)", (NUMBER,), INTEGER, f"floor({_DOUBLE})", "the next whole number, downwards"),
+    function("ceil(x)", (NUMBER,), INTEGER, _WHOLE.replace("WHOLE", "ceil"), "the next whole number, upwards"),
+    function("floor(x)", (NUMBER,), INTEGER, _WHOLE.replace("WHOLE", "floor"), "the next whole number, downwards"),
     function(
         "round(x[, digits])",
         (NUMBER, Constant(INTEGER, constants.number_between(0, 30))),

@@ -116,7 +116,10 @@ TEXTS: Final = (
         {2: "regexp_extract({0}, {1}, 0)", 3: "regexp_extract({0}, {1}, CAST({2} AS INT))"},
         "what the pattern, or a group of it, matches; an empty text if nothing does",
         optional=1,
-        probe="regexp_extract('', {1}, 0)",
+        probe={  # with an empty alternative it always matches; only then Spark looks at the number of the group
+            2: "regexp_extract('', {1}, 0)",
+            3: "regexp_extract('', concat({1}, '|'), CAST({2} AS INT))",
+        },
     ),
     function(
         "regexp_replace(s, pattern, new)",
