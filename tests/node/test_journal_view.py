@@ -145,3 +145,29 @@ def test_servers_of_somebody_else_need_a_user_for_readers(make_node: NodeMaker, 
         while (answer := http.get("/journal")).status_code != HTTPStatus.SERVICE_UNAVAILABLE:
             assert time.monotonic() < deadline, "a node without its store does not speak for the journal"
         assert "another node has taken over" in answer.json()["message"]
+
+
+def test_a_declared_reader_is_there_after_a_crash(make_node: NodeMaker) -> None:
+    node = make_node(CONFIG)
+    with Client(node.mqtt).connect() as client, api(node) as http:
+        for number in range(20):
+            client.publish(f"sensors/{number}", b"x", qos=1)
+        assert http.get("/readers").json() == []
+        told = http.put("/readers/query", json={"position": {"0": 1}, "filter": ["sensors/#"]}).json()
+        assert (told["position"], told["lag"], told["alive"]) == ({"0": 1, "1": 0}, 19, True)
+        assert http.put("/readers/query", json={"position": {"2": 1}}).status_code == HTTPStatus.BAD_REQUEST
+        assert (
+            http.put("/readers/other", json={"position": {}, "filter": ["#/a"]}).status_code == HTTPStatus.BAD_REQUEST
+        )
+        assert http.put("/readers/other", json={"position": {}}).json()["lag"] == 20
+        assert http.delete("/readers/other").status_code == HTTPStatus.NO_CONTENT
+    node.kill()
+    again = make_node(CONFIG, arguments=("--data-dir", str(node.folder / "data")))
+    with api(again) as http:
+        http.get("/journal")
+        deadline = time.monotonic() + WAIT_S
+        while not (readers := http.get("/readers").json()):
+            assert time.monotonic() < deadline, "the readers are known again"
+        assert [(reader["name"], reader["lag"]) for reader in readers] == [("query", 19)]
+        metrics = httpx.get("http://{}:{}/metrics".format(*again.http), timeout=WAIT_S, trust_env=False).text
+        assert 'brookmq_reader_lag{reader="query"} 19\n' in metrics

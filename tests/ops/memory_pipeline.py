@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from brookmq.base.errors import OperationError
 from brookmq.ops.pipeline_view import (
     JournalInfo,
+    ReaderInfo,
     RecordRun,
     ShardInfo,
     ShardPlan,
@@ -20,6 +21,7 @@ SHARDS = 2
 class MemoryPipeline:
     def __init__(self) -> None:
         self.trouble = ""
+        self.declared: dict[str, ReaderInfo] = {}
         self.rows: list[tuple[str, int, bytes]] = []
         self.planned: list[tuple[Mapping[int, tuple[int, int]], Sequence[str], tuple[float, float] | None]] = []
 
@@ -54,3 +56,19 @@ class MemoryPipeline:
         self._check()
         self.rows.append((query, partition, body))
         return await self.sink_position(query, partition)
+
+    def readers(self) -> Sequence[ReaderInfo]:
+        return [self.declared[name] for name in sorted(self.declared)]
+
+    async def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int) -> ReaderInfo:
+        self._check()
+        if any(shard >= SHARDS for shard in position):
+            raise LookupError("there is no such shard")
+        written = {str(shard): offset for shard, offset in position.items()}
+        lag = sum(20 - offset for offset in position.values())
+        self.declared[name] = ReaderInfo(name, "0a1b", written, filters, 1000.0, lag, lost, True)
+        return self.declared[name]
+
+    async def drop_reader(self, name: str) -> bool:
+        self._check()
+        return self.declared.pop(name, None) is not None

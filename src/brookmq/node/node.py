@@ -27,7 +27,9 @@ from brookmq.edge.open_files import OpenFiles, raise_open_files
 from brookmq.node.backup import Backup, Kept
 from brookmq.node.kept_sessions import KeptSessions
 from brookmq.node.opening import Opened
+from brookmq.node.readers import DeclaredReaders
 from brookmq.node.recovering import recover
+from brookmq.node.retention import Retention
 from brookmq.node.sink import Sink
 from brookmq.node.storage import Storage
 from brookmq.node.sys_topics import SysTopics
@@ -86,6 +88,7 @@ class Node:
         self._why_not = "the node is starting"
         self._http: HttpServer | None = None
         self._sessions: KeptSessions | None = None  # once what is kept is open
+        self._retention: Retention | None = None  # likewise
         self._leaving: asyncio.Task[None] | None = None  # of the clients of kept sessions, to another node
         self._ticking: asyncio.TimerHandle | None = None
         self._tick_due = loop.time()
@@ -137,6 +140,8 @@ class Node:
         if self._http is not None:
             await self._http.stop()
         await self.sink.close()
+        if self._retention is not None:
+            await self._retention.close()
         await self.storage.stop()
 
     def readiness(self) -> tuple[bool, str]:
@@ -180,12 +185,19 @@ class Node:
         pipeline = KeyedStates(opened.pipeline, self.loop.call_soon)
         pipeline.begin()
         self.sinks.begin(pipeline, self.broker.restoring, time.time())
+        readers = DeclaredReaders(pipeline, opened.journal, self.alarms, float(self.config.journal.readers_wait))
+        self._retention = Retention(opened.journal, readers, float(self.config.journal.max_age))
+        self._retention.begin()
+        self.view.pipeline_facts.declared = readers
+        self.view.pipeline_facts.retention = self._retention
         self._sessions = KeptSessions(self.broker, opened.sessions)
         kept = Kept(self.broker.values, opened.sessions, self._sessions, opened.journal, pipeline)
         self.view.backup = Backup(self.config.node.name, written(self.config), kept)
 
     def _deposed(self) -> None:
         """Another node has what was kept here; nobody connects to it before the broker knows it."""
+        if self._retention is not None:
+            self._retention.end()
         if self._sessions is not None:
             self._leaving = self.loop.create_task(self._sessions.send_away())
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from brookmq.base.config import Config
 from brookmq.base.errors import OperationError
 from brookmq.mqtt.topics import check_filter
+from brookmq.node.readers import DeclaredReaders
+from brookmq.node.retention import Retention
 from brookmq.node.sink import Sink
 from brookmq.node.storage import Storage
-from brookmq.ops.pipeline_view import JournalInfo, RecordRun, ShardInfo, ShardPlan, SinkPosition
+from brookmq.ops.pipeline_view import JournalInfo, ReaderInfo, RecordRun, ShardInfo, ShardPlan, SinkPosition
 from brookmq.store.journal.journal import Journal
 from brookmq.store.journal.seeking import batches_subject, stream_name
 
@@ -20,6 +22,8 @@ LOOK_S: Final = 0.02
 
 class PipelineFacts:
     def __init__(self, config: Config, storage: Storage, sink: Sink) -> None:
+        self.declared: DeclaredReaders | None = None  # once what the node keeps is open
+        self.retention: Retention | None = None
         self._config = config
         self._storage = storage
         self._sink = sink
@@ -79,3 +83,49 @@ class PipelineFacts:
 
     async def publish_rows(self, query: str, partition: int, body: bytes) -> SinkPosition:
         return SinkPosition(*await self._sink.publish(query, partition, body))
+
+    # -- declared readers
+
+    def readers(self) -> Sequence[ReaderInfo]:
+        return [] if self.declared is None or not self.declared.loaded else self.declared.all()
+
+    async def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int) -> ReaderInfo:
+        for filter in filters:
+            check_filter(filter)
+        readers = await self._readers()
+        is_new = readers.get(name) is None
+        await self._stored(lambda done: readers.put(name, position, filters, lost, done))
+        if is_new and self.retention is not None:
+            self.retention.look_soon()
+        found = readers.get(name)
+        if found is None:
+            raise OperationError(f"the reader {name} was dropped meanwhile")
+        return found
+
+    async def drop_reader(self, name: str) -> bool:
+        readers = await self._readers()
+        if readers.get(name) is None:
+            return False
+        await self._stored(lambda done: readers.drop(name, done))
+        if self.retention is not None:
+            self.retention.look_soon()
+        return True
+
+    async def _readers(self) -> DeclaredReaders:
+        await self._journal()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + float(self._config.store.wait)
+        while (readers := self.declared) is None or not readers.loaded:
+            if loop.time() > deadline:
+                raise OperationError("the readers are not known yet: the store is not open")
+            await asyncio.sleep(LOOK_S)
+        return readers
+
+    async def _stored(self, change: Callable[[Callable[[], None]], object]) -> None:
+        stored = asyncio.get_running_loop().create_future()
+        change(lambda: None if stored.done() else stored.set_result(None))
+        try:
+            async with asyncio.timeout(float(self._config.store.wait)):
+                await stored
+        except TimeoutError:
+            raise OperationError("it could not be stored: the store does not answer") from None

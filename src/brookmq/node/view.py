@@ -60,7 +60,7 @@ class View:
         self._node = node
         self._broker = node.broker
         self.backup: Backup | None = None  # once what the node keeps is open
-        self._pipeline = PipelineFacts(node.config, node.storage, node.sink)
+        self.pipeline_facts = PipelineFacts(node.config, node.storage, node.sink)
         self._most = 0
         self._compiled = "plain" not in _pure.form()
         sessions = self._broker.sessions.by_client_id
@@ -228,7 +228,7 @@ class View:
         return await self._backup().restore(pieces, replace=replace)
 
     def pipeline(self) -> PipelineView:
-        return self._pipeline
+        return self.pipeline_facts
 
     # -- subscriptions and topics
 

@@ -62,6 +62,19 @@ def _lines(view: NodeView) -> Iterator[str]:
         yield from _family(name, "counter", help_of(name), value)
     for name, number in view.gauges().items():
         yield from _family(name, "gauge", help_of(name), number)
+    readers = view.pipeline().readers()
+    if readers:
+        lags = {reader.name: reader.lag for reader in readers}
+        lost = {reader.name: reader.lost for reader in readers}
+        yield from _by_reader("reader_lag", "Messages of the journal that a declared reader has not read", lags)
+        yield from _by_reader("reader_lost", "Messages that were gone before a declared reader read them", lost)
+
+
+def _by_reader(name: str, help_text: str, values: Mapping[str, int]) -> Iterator[str]:
+    full_name = metric_name(name, "gauge")
+    yield f"# HELP {full_name} {help_text}\n# TYPE {full_name} gauge\n"
+    for reader, value in values.items():
+        yield f'{full_name}{{reader="{_escaped(reader)}"}} {value}\n'
 
 
 def help_of(name: str) -> str:

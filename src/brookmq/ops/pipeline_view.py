@@ -64,6 +64,21 @@ class ShardPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ReaderInfo:
+    """A reader that told its name: ``position`` is the first offset that it has not read, by shard. ``lag`` messages
+    are still to be read, ``lost`` were gone before. One that is not ``alive`` holds nothing back any more."""
+
+    name: str
+    journal: str
+    position: Mapping[str, int]
+    filter: Sequence[str]
+    seen_at: float
+    lag: int
+    lost: int
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
 class SinkPosition:
     """Up to this row of this batch all rows of a query's partition are published; -1: none yet."""
 
@@ -93,3 +108,12 @@ class PipelineView(Protocol):
     async def publish_rows(self, query: str, partition: int, body: bytes) -> SinkPosition:
         """Publish rows that were not published before, and answer when all are stored. ``PeerError`` with the number of
         the row that can't be published."""
+
+    def readers(self) -> Sequence[ReaderInfo]:
+        """Declared readers by name; none while they are not known yet."""
+
+    async def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int) -> ReaderInfo:
+        """Take what a reader tells, once it is stored. ``LookupError`` for a shard that there is not."""
+
+    async def drop_reader(self, name: str) -> bool:
+        """Forget a reader; false if there is none."""

@@ -35,6 +35,7 @@ class Stream:
     max_bytes: int | None = None
     records_per_subject_max: int | None = None  # the newest stay
     duplicate_window_s: float = DUPLICATE_WINDOW_S
+    ageless_mark: str = ""  # a key of metadata: a stream that has it keeps being without ``max_age_s``
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -88,6 +89,8 @@ async def declare(link: Link, stream: Stream) -> StreamState:
         there = await link.api(f"STREAM.INFO.{stream.name}", time_limit_s=time_limit_s)
         if there["config"]["storage"] != wanted["storage"]:
             raise StoreError(f"stream {stream.name} is not kept on disk; and can't be changed to be") from None
+        if stream.ageless_mark and stream.ageless_mark in (there["config"].get("metadata") or {}):
+            wanted["max_age"] = 0
         if there["config"] | wanted == there["config"]:
             return state_of(there)  # a store that is killed while it writes a change does not know the stream any more
         answer = await link.api(f"STREAM.UPDATE.{stream.name}", there["config"] | wanted, time_limit_s=time_limit_s)

@@ -108,6 +108,13 @@ class Journal(Section):
         limit=Limit("The oldest messages are removed, as with max_age."),
         ge=SHARD_BYTES_MIN,
     )
+    readers_wait: Duration = setting(
+        7 * DAY,
+        "How long a declared reader that was not heard of holds back max_age; what it has not read stays until then.",
+        limit=Limit("Its messages are removed like all others; it is shown until it is dropped."),
+        ge=MINUTE,
+        le=3650 * DAY,
+    )
     waiting_bytes_max: Size = setting(
         4 * MIB,
         "Bytes that wait in one shard for the store.",

@@ -8,6 +8,7 @@ from brookmq.ops.ctl.clients import clients
 from brookmq.ops.ctl.data import data
 from brookmq.ops.ctl.node import alarms, log_level, metrics, status
 from brookmq.ops.ctl.publish import publish
+from brookmq.ops.ctl.readers import readers
 from brookmq.ops.ctl.retained import retained
 from brookmq.ops.ctl.routing import subscriptions, topics
 
@@ -30,5 +31,5 @@ def ctl() -> None:
     """
 
 
-for command in (status, clients, subscriptions, topics, retained, publish, data, metrics, alarms, log_level):
+for command in (status, clients, subscriptions, topics, retained, publish, data, readers, metrics, alarms, log_level):
     ctl.add_command(command)

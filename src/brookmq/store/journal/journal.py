@@ -23,7 +23,8 @@ from brookmq.store.journal.reading import ShardReading, Wake
 from brookmq.store.journal.runs import Run, ShardRuns, bounded, joined
 from brookmq.store.journal.shard import Shard
 from brookmq.store.journal.summarising import Summariser
-from brookmq.store.journal.tail import write_mark
+from brookmq.store.journal.tail import hold_age, write_mark
+from brookmq.store.streams import purge
 
 log = logging.getLogger("brookmq.store")
 
@@ -77,6 +78,7 @@ class Journal:
         self.shards: list[Shard] = []
         self.on_stored: Callable[[Batch], None] = _nobody
         self.identity = JournalIdentity("", None, ())  # until it is open
+        self._held: bool | None = None  # what the streams say about the age limit; None: not known yet
         self._open: list[OpenShard] = []
         self._readings: list[ShardReading] = []
         self._tending: asyncio.Task[None] | None = None
@@ -154,6 +156,33 @@ class Journal:
 
         await reading.persist(bring)
         return found
+
+    # Retention
+
+    async def hold_age(self, held: bool, max_age_s: float) -> None:
+        """Whether the age limit is left to who calls ``remove_below``. One attempt: raises ``StoreError``."""
+        if held != self._held:
+            for reading in self._readings:
+                lanes = reading.seeker.lanes
+                await hold_age(lanes.link, lanes.stream, held, max_age_s)
+            self._held = held
+
+    async def remove_below(self, shard: int, offset: int) -> None:
+        """Removes the batches that end at or below an offset. One attempt: raises ``StoreError``."""
+        reading = self._readings[shard]
+        offset = min(offset, self.shards[shard].stored)
+        if offset <= reading.first_offset:
+            return
+        seeker = reading.seeker
+        if offset >= self.shards[shard].stored:
+            before = seeker.last + 1
+        else:
+            rows = await seeker.rows(offset)
+            if not rows:
+                return
+            before = rows[0].sequence
+        await purge(seeker.lanes.link, seeker.lanes.stream, before)
+        await reading.refresh_first()
 
     # How it is
 

@@ -33,7 +33,7 @@ from brookmq.store.journal.seeking import Seeker, batches_subject, stream_name, 
 from brookmq.store.journal.shard import Shard
 from brookmq.store.journal.summarising import Summariser
 from brookmq.store.journal.summary import Summary
-from brookmq.store.journal.tail import Tail, read_tail, write_first_mark
+from brookmq.store.journal.tail import HELD, Tail, read_tail, write_first_mark
 from brookmq.store.link import Link
 from brookmq.store.log import AppendLog, ownership_subject
 from brookmq.store.reader import Lanes
@@ -102,6 +102,7 @@ class _Opener:
             replicas=settings.replicas,
             max_age_s=settings.max_age_s,
             max_bytes=None if settings.max_bytes is None else settings.max_bytes // count,
+            ageless_mark=HELD,
         )
 
     async def open(self, batches: Cache[Batch], summaries: Cache[Summary | Hole]) -> OpenShard:

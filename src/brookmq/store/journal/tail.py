@@ -24,11 +24,12 @@ from brookmq.store.link import Link
 from brookmq.store.log import ownership_subject
 from brookmq.store.reader import STALE_PAUSE_S, Lanes
 from brookmq.store.record import DATA, HEADER_BYTES, OWNERSHIP, decode_header
-from brookmq.store.streams import state_of
+from brookmq.store.streams import NANOSECONDS, state_of
 
 MESSAGES_PER_RECORD_MAX: Final = 65_536  # a batch has 256 KiB, or is one run of at most 500 messages
 TAIL_TIME_LIMIT_S: Final = 10.0  # longer than an election
 MARK: Final = "brookmq.mark"
+HELD: Final = "brookmq.held"  # readers hold the age limit back, and the node removes what is too old
 
 
 @dataclass(slots=True)
@@ -73,6 +74,20 @@ async def write_mark(link: Link, stream: str, offset: int, sequence: int) -> Non
     """Remembers that all batches below a sequence end at or below an offset."""
     config = (await link.api(f"STREAM.INFO.{stream}"))["config"]
     config["metadata"] = (config.get("metadata") or {}) | {MARK: f"{offset} {sequence}"}
+    await link.api(f"STREAM.UPDATE.{stream}", config)
+
+
+async def hold_age(link: Link, stream: str, held: bool, max_age_s: float) -> None:
+    """Whether the store leaves the age limit to the node. Changes the stream only where that changes."""
+    config = (await link.api(f"STREAM.INFO.{stream}"))["config"]
+    metadata = config.get("metadata") or {}
+    if (HELD in metadata) == held:
+        return
+    if held:
+        config["metadata"], config["max_age"] = metadata | {HELD: "1"}, 0
+    else:
+        config["metadata"] = {key: value for key, value in metadata.items() if key != HELD}
+        config["max_age"] = round(max_age_s * NANOSECONDS)
     await link.api(f"STREAM.UPDATE.{stream}", config)
 
 
