@@ -149,6 +149,8 @@ def test_line_comments_and_line_ends() -> None:
         ('SELECT topic LIKE qos AS x FROM "a"', 1, 19, "pattern of LIKE"),
         ('SELECT 1_000 AS x FROM "a"', 1, 14, "cannot be read"),
         ('SELECT 1e999 AS x FROM "a"', 1, 8, "not a number"),
+        ('SELECT published_at + INTERVAL 40000 DAY AS x FROM "a"', 1, 23, "at most a century"),
+        ('SELECT published_at + INTERVAL 1 YEAR AS x FROM "a"', 1, 23, "not an interval"),
         ('SELECT topic FROM "a" WATERMARK 5', 1, 33, "duration"),
     ],
 )

@@ -21,7 +21,9 @@ from brookmq.spark.rules.functions import FUNCTIONS
 DEPTH_MAX: Final = 100
 """Of the tree: a chain of 100 operators, far below the recursion limits of Python and of Spark's parser."""
 NAME_CHARACTERS_MAX: Final = 128
-COUNT_MAX: Final = 100_000_000
+ITEM_NUMBER_MAX: Final = 1_000_000
+INTERVAL_DAYS_MAX: Final = 36_525
+"""A century: added to a time between the years 1 and 9999 it stays far inside of what Spark can hold."""
 
 _NUMBER: Final = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?\Z")
 _COMPARISONS: Final[dict[type[exp.Expr], str]] = {
@@ -43,7 +45,7 @@ _BINARY: Final[dict[type[exp.Expr], str]] = {
     exp.And: "AND",
     exp.Or: "OR",
 }
-_UNITS: Final = frozenset({"MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK"})
+_UNIT_SECONDS: Final = {"MILLISECOND": 0.001, "SECOND": 1, "MINUTE": 60, "HOUR": 3_600, "DAY": 86_400, "WEEK": 604_800}
 CAST_TYPES: Final = {
     "BOOLEAN": "boolean",
     "INT": "integer",
@@ -154,7 +156,7 @@ def _bracket(checker: Checker, tree: exp.Expr, at: int) -> nodes.Node:
         raise Refusal("brackets take one constant", place(keys[0], at) if keys else at, hint)
     if keys[0].args.get("is_string"):
         return nodes.Access(at, checker.node(tree.this), keys[0].name)
-    if not keys[0].name.isdigit() or int(keys[0].name) > COUNT_MAX:
+    if not keys[0].name.isdigit() or int(keys[0].name) > ITEM_NUMBER_MAX:
         raise Refusal(f"{keys[0].name} is not an item's number", place(keys[0], at))
     return nodes.Access(at, checker.node(tree.this), int(keys[0].name))
 
@@ -244,8 +246,10 @@ def _interval(_: Checker, tree: exp.Expr, at: int) -> nodes.Node:
     unit = tree.args.get("unit")
     word = unit.name.upper().removesuffix("S") if isinstance(unit, exp.Var) else ""
     count = tree.this.name if isinstance(tree.this, exp.Literal) else ""
-    if word not in _UNITS or not count.isdigit() or int(count) > COUNT_MAX:
+    if word not in _UNIT_SECONDS or not count.isdigit():
         raise Refusal("this is not an interval", at, "INTERVAL '5' MINUTE; SECOND, MINUTE, HOUR, DAY or WEEK")
+    if int(count) * _UNIT_SECONDS[word] > INTERVAL_DAYS_MAX * 86_400:
+        raise Refusal("an interval is at most a century", at)
     return nodes.Interval(at, int(count), word)
 
 

@@ -95,6 +95,27 @@ _ASKED_CASTS: Final[dict[tuple[Kind, Kind], str]] = {
 """What CAST does besides: NULL where the value is not one of the type."""
 
 
+_BOUNDS: Final = {
+    Kind.TIMESTAMP: ("TIMESTAMP'0001-01-02 00:00:00Z'", "TIMESTAMP'9999-12-30 00:00:00Z'"),
+    Kind.DATE: ("DATE'0001-01-02'", "DATE'9999-12-30'"),
+}
+
+
+def bounded(value: Value) -> Value:
+    """A time that came with a message: NULL before the year 1 and after 9999.
+
+    Spark's timestamps reach 290,000 years further, and functions that leave them raise; Python's do not get there.
+    """
+    if value.type.kind not in _BOUNDS:
+        return value
+    return Value(bounded_sql(value.sql, value.type.kind), value.type)
+
+
+def bounded_sql(sql: str, kind: Kind) -> str:
+    low, high = _BOUNDS[kind]
+    return f"if({sql} BETWEEN {low} AND {high}, {sql}, NULL)"
+
+
 def converted(value: Value, wanted: Type, *, asked: bool = False) -> Value | None:
     """The value as another type; None if that does not go without CAST (``asked``) or at all."""
     source, target = value.type.kind, wanted.kind
@@ -105,7 +126,7 @@ def converted(value: Value, wanted: Type, *, asked: bool = False) -> Value | Non
     if source is Kind.NULL:
         return Value(f"CAST(NULL AS {wanted.spark})", wanted)
     if source is Kind.JSON and target is not Kind.JSON:
-        return Value(json_as(value, wanted.spark), wanted)
+        return bounded(Value(json_as(value, wanted.spark), wanted))
     if source is Kind.LIST and target is Kind.LIST:
         return _converted_list(value, wanted, asked=asked)
     if source is target:
@@ -115,7 +136,10 @@ def converted(value: Value, wanted: Type, *, asked: bool = False) -> Value | Non
     template = _SPARK_CASTS.get((source, target))
     if template is None and asked:
         template = _ASKED_CASTS.get((source, target))
-    return None if template is None else Value(template.format(value.sql), wanted)
+    if template is None:
+        return None
+    found = Value(template.format(value.sql), wanted)
+    return found if source in _BOUNDS else bounded(found)
 
 
 def _converted_list(value: Value, wanted: Type, *, asked: bool) -> Value | None:

@@ -6,7 +6,7 @@ there is. CAST and CASE are the only forms with a grammar of their own.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from sqlglot import Token, TokenType
 from sqlglot import expressions as exp
@@ -24,6 +24,12 @@ class RuleParser(Parser):
     FUNCTION_PARSERS = {"CAST": Parser.FUNCTION_PARSERS["CAST"]}  # noqa: RUF012
     NO_PAREN_FUNCTIONS = {}  # noqa: RUF012
     NO_PAREN_FUNCTION_PARSERS = {"CASE": Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}  # noqa: RUF012
+
+    def _parse_interval(self, *arguments: Any, **named: Any) -> Any:
+        """As it is, with the place that sqlglot forgets."""
+        token = self._curr
+        found = super()._parse_interval(*arguments, **named)
+        return found.update_positions(token) if isinstance(found, exp.Interval) else found
 
 
 def parse_expression(tokens: list[Token], text: str) -> exp.Expr:

@@ -30,6 +30,8 @@ from brookmq.spark.rules.types import (
 
 _TIMESTAMP_NAME: Final = "google.protobuf.Timestamp"
 _INTEGER_MAX: Final = 2**63 - 1
+_YEAR_1_S: Final = -62_135_596_800
+_YEAR_10000_S: Final = 253_402_300_800
 
 
 def declared_type(definition: Mapping[str, Any]) -> Type:
@@ -162,7 +164,8 @@ def _field(message: Any, field: Any, type: Type) -> Any:
 
 def _single(value: Any, field: Any, type: Type) -> Any:
     if type.kind is Kind.TIMESTAMP:
-        return value.seconds * 1_000_000 + value.nanos // 1_000
+        inside = _YEAR_1_S <= value.seconds < _YEAR_10000_S
+        return value.seconds * 1_000_000 + value.nanos // 1_000 if inside else None
     if type.kind is Kind.RECORD:
         return _record(value, type)
     if field.enum_type is not None:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 
 from brookmq.spark.rules.columns import MESSAGE_COLUMNS, OTHER_NAMES
-from brookmq.spark.rules.emitting import Value, text_literal, variant_get
+from brookmq.spark.rules.emitting import Value, bounded, text_literal, variant_get
 from brookmq.spark.rules.errors import Refusal
 from brookmq.spark.rules.nodes import Name
 from brookmq.spark.rules.types import JSON, TEXT, TIMESTAMP, Kind, Type, quoted, record_of
@@ -32,13 +32,13 @@ class Scope:
             self._all = tuple(MESSAGE_COLUMNS)
         else:
             for name, type in events.items():
-                self._values[name] = Value(variant_get(PAYLOAD, f"$.{name}", type.spark), type)
+                self._values[name] = bounded(Value(variant_get(PAYLOAD, f"$.{name}", type.spark), type))
             self._all = tuple(events)
 
     def add_item(self, name: str, type: Type, at: int) -> None:
         if self.find(name) is not None:
             raise Refusal(f"{name} is a column already", at, "give the item of FOREACH another name")
-        self._values[name] = Value(ITEM, type)
+        self._values[name] = bounded(Value(ITEM, type))
 
     def add_window(self) -> None:
         self._values["window"] = Value("window", WINDOW)
@@ -73,10 +73,10 @@ def key_of(value: Value, key: str | int, at: int) -> Value:
         if field is None:
             names = ", ".join(name for name, _ in type.fields if not name.startswith("__"))
             raise Refusal(f"there is no field {key}", at, f"there are {names}")
-        return Value(f"{value.sql}.{quoted(key)}", field)
+        return bounded(Value(f"{value.sql}.{quoted(key)}", field))
     if type.kind is Kind.MAP and isinstance(key, str):
-        return Value(f"try_element_at({value.sql}, {text_literal(key)})", type.element or TEXT)
+        return bounded(Value(f"try_element_at({value.sql}, {text_literal(key)})", type.element or TEXT))
     if type.kind is Kind.LIST and isinstance(key, int):
-        return Value(f"get({value.sql}, {key})", type.element or JSON)
+        return bounded(Value(f"get({value.sql}, {key})", type.element or JSON))
     what = "items by number" if isinstance(key, int) else "fields"
     raise Refusal(f"this is {type.kind} and has no {what}", at)

@@ -51,6 +51,7 @@ DATATYPES: Final = (  # by their numbers
 # fmt: on
 _SIGNED_BITS: Final = {"Int8": 8, "Int16": 16, "Int32": 32, "Int64": 64}
 _INTEGER_MAX: Final = 2**63 - 1
+_YEAR_10000_MS: Final = 253_402_300_800_000
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
 
@@ -184,4 +185,4 @@ def _exact(value: int) -> int | None:
 
 def _time(milliseconds: int) -> int | None:
     """Microseconds, as Arrow has them."""
-    return milliseconds * 1_000 if milliseconds <= _INTEGER_MAX // 1_000 else None
+    return milliseconds * 1_000 if milliseconds < _YEAR_10000_MS else None

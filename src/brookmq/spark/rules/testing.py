@@ -57,6 +57,7 @@ def sample_messages(messages: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 def try_rule(spark: SparkSession, rule: CompiledRule, messages: pa.Table) -> Tried:
     """The rule on these messages, in a session of its own of a Spark that is warm."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
@@ -72,6 +73,6 @@ def try_rule(spark: SparkSession, rule: CompiledRule, messages: pa.Table) -> Tri
         names = [f.col(f"`{column.name}`") for column in rule.columns]
         texts = rows.select(f.to_json(f.struct(*names), {"ignoreNullFields": "false"})).collect()
         found = counts.get
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         raise RuleError(f"Spark cannot run this rule: {first_line(error)}") from None
     return Tried(tuple(json.loads(text) for (text,) in texts), found["matched"], found["failed"])

@@ -232,10 +232,8 @@ def refuse_uncomparable(type: Type, at: int) -> None:
 
 def _arithmetic(valuing: Valuing, node: nodes.Binary) -> Value:
     if isinstance(node.right, nodes.Interval) and node.operator in "+-":
-        return Value(
-            f"({valuing.value(node.left, TIMESTAMP).sql} {node.operator} {_interval(valuing, node.right).sql})",
-            TIMESTAMP,
-        )
+        time, interval = valuing.value(node.left, TIMESTAMP), _interval(valuing, node.right)
+        return Value(f"{_ARITHMETIC[node.operator]}({time.sql}, {interval.sql})", TIMESTAMP)
     left, right = valuing.value(node.left, NUMBER), valuing.value(node.right, NUMBER)
     exact = left.type.kind is right.type.kind is Kind.INTEGER and node.operator != "/"
     return Value(f"{_ARITHMETIC[node.operator]}({left.sql}, {right.sql})", INTEGER if exact else NUMBER)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from brookmq.spark.rules import constants
+from brookmq.spark.rules.emitting import bounded_sql
 from brookmq.spark.rules.signatures import Constant, function
-from brookmq.spark.rules.types import DATE, INTEGER, NUMBER, TEXT, TIMESTAMP
+from brookmq.spark.rules.types import DATE, INTEGER, NUMBER, TEXT, TIMESTAMP, Kind
 
 _TIME_PATTERN: Final = Constant(TEXT, constants.not_empty)
-_SECONDS: Final = "try_cast({0} AS TIMESTAMP)"
-_MILLISECONDS: Final = "try_cast(try_divide(try_cast({0} AS DECIMAL(20, 0)), 1000) AS TIMESTAMP)"
+_SECONDS: Final = bounded_sql("try_cast({0} AS TIMESTAMP)", Kind.TIMESTAMP)
+_MILLISECONDS: Final = bounded_sql(
+    "try_cast(try_divide(try_cast({0} AS DECIMAL(20, 0)), 1000) AS TIMESTAMP)", Kind.TIMESTAMP
+)
 
 TIMES: Final = (
     function("now()", (), TIMESTAMP, "current_timestamp()", "the time of the batch in which the message is worked on"),
@@ -19,13 +22,17 @@ TIMES: Final = (
         "to_timestamp(s[, pattern])",
         (TEXT, _TIME_PATTERN),
         TIMESTAMP,
-        {1: "try_cast({0} AS TIMESTAMP)", 2: "try_to_timestamp({0}, {1})"},
+        {1: _SECONDS, 2: bounded_sql("try_to_timestamp({0}, {1})", Kind.TIMESTAMP)},
         "a text as a timestamp (ISO 8601, or by a pattern); NULL if it is none",
         optional=1,
         probe="try_to_timestamp('', {1})",
     ),
     function(
-        "to_date(s)", (TEXT,), DATE, "try_cast({0} AS DATE)", "a text such as 2026-01-31 as a date; NULL if it is none"
+        "to_date(s)",
+        (TEXT,),
+        DATE,
+        bounded_sql("try_cast({0} AS DATE)", Kind.DATE),
+        "a text such as 2026-01-31 as a date; NULL if it is none",
     ),
     function("from_unix(seconds)", (NUMBER,), TIMESTAMP, _SECONDS, "the timestamp of seconds since 1970"),
     function("from_unix_millis(n)", (INTEGER,), TIMESTAMP, _MILLISECONDS, "the timestamp of milliseconds since 1970"),
