@@ -14,6 +14,7 @@ from brookmq.mqtt.topics import check_filter
     [
         ("$replay/earliest/a/#", ReplayStart("a/#")),
         ("$replay/earliest/#", ReplayStart("#")),
+        ("$replay/earliest/$events/#", ReplayStart("$events/#")),
         ("$replay/earliest//", ReplayStart("/")),
         ("$replay/earliest/time/5/x", ReplayStart("time/5/x")),
         ("$replay/time/1767225600/a", ReplayStart("a", time=1767225600.0)),

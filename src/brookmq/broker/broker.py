@@ -14,6 +14,7 @@ from brookmq.access.authenticate import Authentication
 from brookmq.access.hooks import Hooks
 from brookmq.base.counters import Counters
 from brookmq.base.errors import PeerError
+from brookmq.base.events import PREFIX_BYTES as EVENTS_PREFIX
 from brookmq.base.message import Message
 from brookmq.broker import session_image
 from brookmq.broker.acknowledging import Patient, Ticket
@@ -468,9 +469,9 @@ class Broker:
 
 
 def _refuse_own_topics(topic: bytes, message: Message) -> None:
-    """The node alone publishes to ``$SYS``: no client does, whichever way its message takes."""
-    if topic.startswith(SYS_PREFIX) and message.client_id:
-        raise PeerError(reasons.NOT_AUTHORIZED, "$SYS topics are the node's own")
+    """The node alone publishes to ``$SYS`` and ``$events``: no client does, whichever way its message takes."""
+    if topic.startswith((SYS_PREFIX, EVENTS_PREFIX)) and message.client_id:
+        raise PeerError(reasons.NOT_AUTHORIZED, "$SYS and $events topics are the node's own")
 
 
 def _wants_retained(subscription: Subscription, new: bool) -> bool:

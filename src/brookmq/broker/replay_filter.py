@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from brookmq.base.errors import PeerError
+from brookmq.base.events import PREFIX as EVENTS_PREFIX
 from brookmq.mqtt.reasons import TOPIC_FILTER_INVALID
 from brookmq.mqtt.topics import has_wildcard
 from brookmq.store.session_state import OFFSET_BITS
@@ -62,8 +63,8 @@ def parse_replay(text: str) -> ReplayStart:
 def _checked(filter: str) -> str:
     if not filter:
         raise _wrong(f"there is no topic filter in it; the forms are {_FORMS}")
-    if filter.startswith("$"):
-        raise _wrong("topics that begin with $ are not captured, and what is replayed is neither shared nor exclusive")
+    if filter.startswith("$") and not filter.startswith(EVENTS_PREFIX):
+        raise _wrong("of topics that begin with $ only $events are captured; a replay is neither shared nor exclusive")
     return filter
 
 

@@ -15,8 +15,10 @@ import struct
 from typing import Final
 
 from brookmq.base.errors import PeerError
+from brookmq.base.events import PREFIX_BYTES as EVENTS_PREFIX
 from brookmq.base.message import Message
 from brookmq.broker.delayed import PREFIX as DELAYED_PREFIX
+from brookmq.broker.publishing import SYS_PREFIX
 from brookmq.broker.settings import Settings
 from brookmq.mqtt import reasons
 from brookmq.mqtt.kernel import frame
@@ -70,8 +72,8 @@ def _decode_packet(data: bytes, at: int, settings: Settings, now: float) -> tupl
     check_name(topic, settings.topic_levels_max)
     if len(topic) > settings.topic_length_max:
         raise PeerError(reasons.TOPIC_NAME_INVALID, f"a topic longer than {settings.topic_length_max} bytes")
-    if topic.startswith((b"$SYS/", DELAYED_PREFIX)):
-        raise PeerError(reasons.NOT_AUTHORIZED, "$SYS topics are the node's own, and $delayed ones are not for rows")
+    if topic.startswith((SYS_PREFIX, EVENTS_PREFIX, DELAYED_PREFIX)):
+        raise PeerError(reasons.NOT_AUTHORIZED, "$SYS and $events topics are the node's own, $delayed is not for rows")
     if retain and not settings.retain_available:
         raise PeerError(reasons.RETAIN_NOT_SUPPORTED, "retained messages are switched off")
     expires_at = 0.0 if expiry is None else now + expiry

@@ -18,6 +18,7 @@ from collections import deque
 from zlib import crc32
 
 from brookmq.base.counters import Counters
+from brookmq.base.events import PREFIX_BYTES as EVENTS_PREFIX
 from brookmq.broker.session import Session
 from brookmq.broker.shared import SharedGroup
 from brookmq.broker.subscription import Subscription, merged
@@ -299,7 +300,7 @@ class TopicIndex:
             if entry.kept:
                 audience.awaited = True
                 audience.filters += entry.filter_id
-        if self.capture and not audience.topic.startswith(b"$"):
+        if self.capture and (not audience.topic.startswith(b"$") or audience.topic.startswith(EVENTS_PREFIX)):
             ids = _matching_ids(self.capture, audience.topic)
             audience.captured = bool(ids)
             audience.filters += ids

@@ -25,6 +25,7 @@ from brookmq.edge.hub import Hub
 from brookmq.edge.listeners import Listeners
 from brookmq.edge.open_files import OpenFiles, raise_open_files
 from brookmq.node.backup import Backup, Kept
+from brookmq.node.event_messages import EventMessages
 from brookmq.node.kept_sessions import KeptSessions
 from brookmq.node.opening import Opened
 from brookmq.node.readers import DeclaredReaders
@@ -92,6 +93,7 @@ class Node:
         self._leaving: asyncio.Task[None] | None = None  # of the clients of kept sessions, to another node
         self._ticking: asyncio.TimerHandle | None = None
         self._tick_due = loop.time()
+        self._events = EventMessages(self.broker, config.node.name, loop.call_soon)
         self._sys_topics = SysTopics(self.broker, self.view) if config.sys_topics.enable else None
 
     async def start(self) -> None:
@@ -175,6 +177,7 @@ class Node:
         else:
             gc.collect(0)  # where as much is freed as is made the thresholds are not reached, and new objects collect
         self.hub.tick(monotonic)
+        self._events.tick(now)
         if self._sys_topics is not None:
             self._sys_topics.tick(now, float(self.config.sys_topics.interval))
 

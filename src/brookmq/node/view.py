@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from brookmq import __version__, _pure
 from brookmq.base import logs
 from brookmq.base.errors import OperationError, PeerError
+from brookmq.base.events import PREFIX_BYTES as EVENTS_PREFIX
 from brookmq.base.message import Message
 from brookmq.broker.acknowledging import Settlement
 from brookmq.broker.channel import Channel
@@ -324,8 +325,8 @@ class View:
         properties.user_properties = given.user
         expires_at = 0.0 if given.message_expiry_s is None else now + given.message_expiry_s
         topic = request.topic.encode()
-        if topic.startswith(SYS_PREFIX):
-            raise PeerError(reasons.NOT_AUTHORIZED, "$SYS topics are the node's own")
+        if topic.startswith((SYS_PREFIX, EVENTS_PREFIX)):
+            raise PeerError(reasons.NOT_AUTHORIZED, "$SYS and $events topics are the node's own")
         message = Message(
             topic, request.payload, request.qos, request.retain, properties.forwardable(), expires_at, now
         )
