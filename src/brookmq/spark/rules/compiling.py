@@ -21,12 +21,13 @@ from brookmq.spark.rules.emitting import Value, converted
 from brookmq.spark.rules.errors import Refusal
 from brookmq.spark.rules.events import EVENT_PREFIX, EVENTS
 from brookmq.spark.rules.functions import FUNCTIONS
+from brookmq.spark.rules.operating import refuse_uncomparable
 from brookmq.spark.rules.parsing import parse_rule
 from brookmq.spark.rules.schemas import JSON_PAYLOAD, Schema
 from brookmq.spark.rules.scope import ITEM, PAYLOAD, WINDOW, Scope
 from brookmq.spark.rules.topics import topic_condition
 from brookmq.spark.rules.types import BOOLEAN, JSON, TEXT, Kind, Type, list_of, quoted
-from brookmq.spark.rules.valuing import Valuing, refuse_uncomparable
+from brookmq.spark.rules.valuing import Valuing
 
 WATERMARK_DEFAULT: Final = "10 seconds"
 """How long a window waits for messages that come late: they have the broker's own time, so only shards differ."""
