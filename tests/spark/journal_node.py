@@ -77,6 +77,14 @@ class JournalNode:
 
         asyncio.run(purge())
 
+    def ends(self) -> dict[int, int]:
+        """By shard, the offset behind the last."""
+        client = NodeClient([self.url])
+        try:
+            return client.journal().ends
+        finally:
+            client.close()
+
     def await_first(self, shard: int, above: int) -> None:
         """Until the node knows that what is below is gone: it looks every few seconds."""
         client = NodeClient([self.url])

@@ -116,13 +116,20 @@ def test_times_and_readers(node: StandIn) -> None:
     client = NodeClient([node.url], "the-token")
     node.answer = lambda path: (200, {"0": 17})
     assert client.at_time(1794744000.25) == {0: 17}
-    client.put_reader("a.b", {0: 4}, ["#"])
+    client.put_reader("a.b", {0: 4}, ["#"], 3)
     client.close()
     assert [asked[:3] for asked in node.asked] == [
         ("GET", "/api/v1/journal/time/1794744000.25", None),
-        ("PUT", "/api/v1/readers/a.b", {"position": {"0": 4}, "filter": ["#"]}),
+        ("PUT", "/api/v1/readers/a.b", {"position": {"0": 4}, "filter": ["#"], "lost": 3}),
     ]
     assert {asked[3] for asked in node.asked} == {"Bearer the-token"}
+
+
+def test_what_a_reader_has_lost(node: StandIn, client: NodeClient) -> None:
+    node.answer = lambda path: (200, {"name": "me", "lost": 5})
+    assert client.reader_lost("me") == 5
+    node.answer = lambda path: (404, {"code": "not_found", "message": "no reader 'me' on this node"})
+    assert client.reader_lost("me") == 0
 
 
 @pytest.mark.parametrize(
@@ -131,6 +138,7 @@ def test_times_and_readers(node: StandIn) -> None:
         (401, {"code": "unauthorized", "message": "who are you?"}, PermissionError, "option token .* who are you?"),
         (403, {"code": "forbidden", "message": "not you"}, PermissionError, "option token .* not you"),
         (400, {"code": "bad_request", "message": "body: wrong"}, ValueError, "says: body: wrong"),
+        (404, {"code": "not_found", "message": "nothing here"}, LookupError, "says: nothing here"),
         (503, {"code": "unavailable", "message": "no store"}, ConnectionError, "option servers.*no store"),
         (404, {"detail": "Not Found"}, ValueError, "not as BrookMQ's HTTP API"),
         (200, b"<html>", ValueError, "not as BrookMQ's HTTP API"),

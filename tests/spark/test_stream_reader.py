@@ -31,6 +31,7 @@ class MemoryNode:
         self.accesses = 0
         self.expires_at = 1e12
         self.lost: dict[int, int] = {}
+        self.told_lost = 0
         self.reported: list[tuple[str, dict[int, int]]] = []
 
     def journal(self, *, credential: bool = False) -> JournalFacts:
@@ -49,14 +50,18 @@ class MemoryNode:
     def at_time(self, moment: float) -> dict[int, int]:
         return {0: int(moment), 1: int(moment) + 1}
 
-    def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str]) -> None:
+    def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int) -> None:
         self.reported.append((name, dict(position)))
+        self.told_lost = lost
+
+    def reader_lost(self, name: str) -> int:
+        return self.told_lost
 
 
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch) -> MemoryNode:
     made = MemoryNode()
-    for name in ("journal", "plan", "at_time", "put_reader"):
+    for name in ("journal", "plan", "at_time", "put_reader", "reader_lost"):
         monkeypatch.setattr(NodeClient, name, getattr(made, name))
     monkeypatch.setattr(stream_reader.time, "monotonic", lambda: made.now)
     return made
@@ -183,6 +188,28 @@ def test_a_named_reader_says_how_far_it_has_come(node: MemoryNode) -> None:
     stream.latestOffset(at(6, 6), ALL)
     stream.stop()
     assert node.reported[4:] == [("me", {0: 6, 1: 6})]
+
+
+def test_the_end_of_what_is_there_is_told_at_once(node: MemoryNode) -> None:
+    stream = reader(readerName="me", startingPosition="earliest")
+    stream.prepareForTriggerAvailableNow()
+    stream.initialOffset()
+    stream.latestOffset(at(4, 4), ALL)
+    assert node.reported == [("me", {0: 0, 1: 0})]
+    stream.latestOffset(at(10, 20), ALL)
+    stream.latestOffset(at(10, 20), ALL)
+    assert node.reported[1:] == [("me", {0: 10, 1: 20})]
+
+
+def test_what_a_named_reader_has_lost_is_counted_over_restarts(node: MemoryNode) -> None:
+    node.lost = {0: 3}
+    for lost in (3, 6):
+        stream = reader(readerName="me", failOnDataLoss="false")
+        stream.latestOffset(at(0, 0), ALL)
+        stream.partitions(at(0, 0), at(10, 20))
+        stream.latestOffset(at(10, 20), ALL)
+        stream.stop()
+        assert node.told_lost == lost
 
 
 def test_without_a_name_nothing_is_said(node: MemoryNode) -> None:

@@ -6,8 +6,10 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -94,21 +96,24 @@ def test_available_now_reads_everything_and_goes_on_from_its_checkpoint(
 
 def test_a_limit_is_exact_to_the_row(spark: SparkSession, journal: JournalNode, tmp_path: Path) -> None:
     prefix = unique("limit")
-    start = json.dumps(ends(spark, journal))
+    before = journal.ends()
     journal.publish_all(numbered(prefix, 0, 500))
     sink = Sink()
-    query = drained(stream(spark, journal, sink, tmp_path, startingPosition=start, maxRowsPerBatch=120))
+    query = drained(stream(spark, journal, sink, tmp_path, startingPosition=json.dumps(before), maxRowsPerBatch=120))
     assert payloads(sink) == list(range(500))
-    assert [len(rows) for _, rows in sorted(sink.batches.items())] == [120, 120, 120, 120, 20]
+    sources = [progress["sources"][0] for progress in query.recentProgress]
+    reached = [sum(before.values()), *(offsets(source["endOffset"]) for source in sources)]
+    taken = [after - earlier for earlier, after in pairwise(reached)]
+    assert taken[:-1] == [120] * 4
+    assert taken[-1] <= 120
     positions = [(partition, offset) for partition, offset, *_ in sink.rows]
     assert len(set(positions)) == len(positions)
-    source = query.lastProgress["sources"][0]  # type: ignore[index]
-    assert json.loads(source["latestOffset"])["offsets"] == json.loads(source["endOffset"])["offsets"]
+    assert offsets(sources[-1]["latestOffset"]) == offsets(sources[-1]["endOffset"])
 
 
-def ends(spark: SparkSession, journal: JournalNode) -> dict[int, int]:
-    rows = spark.read.format("brookmq").options(servers=journal.url, columns="partition").load().collect()
-    return {shard: sum(row.partition == shard for row in rows) for shard in (0, 1)}
+def offsets(text: str) -> int:
+    """Over all partitions, of a position in a progress report."""
+    return sum(json.loads(text)["offsets"].values())
 
 
 def test_a_stream_begins_at_the_end_and_follows(spark: SparkSession, journal: JournalNode, tmp_path: Path) -> None:
@@ -128,6 +133,17 @@ def test_a_stream_begins_at_the_end_and_follows(spark: SparkSession, journal: Jo
         assert payloads(sink) == list(range(50, 140))
     finally:
         query.stop()
+
+
+def test_a_named_reader_is_known_to_the_node(spark: SparkSession, journal: JournalNode, tmp_path: Path) -> None:
+    prefix, name = unique("named"), unique("reader")
+    journal.publish_all(numbered(prefix, 0, 50))
+    options = {"startingPosition": "earliest", "readerName": name, "filter": f"{prefix}/#"}
+    drained(stream(spark, journal, Sink(), tmp_path, **options))
+    with urlopen(f"{journal.url}/api/v1/readers/{name}") as answer:
+        found = json.load(answer)
+    assert found["position"] == {str(shard): end for shard, end in journal.ends().items()}
+    assert (found["lag"], found["lost"], found["alive"], found["filter"]) == (0, 0, True, [f"{prefix}/#"])
 
 
 def test_an_idle_stream_leaves_store_and_node_alone(spark: SparkSession, journal: JournalNode, tmp_path: Path) -> None:

@@ -148,10 +148,17 @@ class NodeClient:
         answer = self._ask("GET", f"/journal/time/{moment!r}")
         return {int(shard): int(offset) for shard, offset in answer.items()}
 
-    def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str]) -> None:
-        """How far a named reader has come: retention leaves what it has not read."""
-        body = {"position": {str(shard): offset for shard, offset in position.items()}, "filter": list(filters)}
-        self._ask("PUT", f"/readers/{quote(name, safe='')}", body)
+    def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int) -> None:
+        """How far a named reader has come: retention leaves what it has not read. ``lost``: in all its time."""
+        offsets = {str(shard): offset for shard, offset in position.items()}
+        self._ask("PUT", _reader_path(name), {"position": offsets, "filter": list(filters), "lost": lost})
+
+    def reader_lost(self, name: str) -> int:
+        """How much a named reader has lost so far."""
+        try:
+            return int(self._ask("GET", _reader_path(name))["lost"])
+        except LookupError:
+            return 0
 
     def close(self) -> None:
         if self._connection is not None:
@@ -228,6 +235,8 @@ class NodeClient:
             raise PermissionError(f"brookmq: the option token does not open this node: {said}")
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
             raise ConnectionError(said)
+        if status == HTTPStatus.NOT_FOUND:
+            raise LookupError(f"brookmq: {said}")
         raise ValueError(f"brookmq: {said}")
 
     def _not_ours(self) -> ValueError:
@@ -241,6 +250,10 @@ def _connect(server: str) -> http.client.HTTPConnection:
     parts = urlsplit(server)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     return kind(parts.hostname or "", parts.port, timeout=ANSWER_WAIT_S)
+
+
+def _reader_path(name: str) -> str:
+    return f"/readers/{quote(name, safe='')}"
 
 
 def _access(store: Mapping[str, Any]) -> StoreAccess:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("brookmq.spark")
 
-POLL_S: Final = 0.1
+POLL_S: Final = 0.05
 POLL_IDLE_S: Final = 0.25
 IDLE_AFTER_S: Final = 10.0
 CREDENTIAL_S: Final = 900.0  # that a credential has to last when a task gets it
@@ -50,6 +50,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._changed_at = 0.0
         self._target: Position | None = None  # where a query that reads what is there ends
         self._lost = 0  # offsets that were skipped
+        self._lost_before: int | None = None  # by queries of the same name; None: not known yet
         self._passed: Position = {}  # up to where everything was read
         self._reported: Position = {}  # up to where the node knows it
         self._reported_at = 0.0
@@ -112,10 +113,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """What Spark says here it says late, and not at the end: ``latestOffset`` knows more."""
 
     def stop(self) -> None:
-        if self._options.reader_name is not None and self._passed != self._reported:
+        if self._passed != self._reported:
+            self._client.patience_s = 0.0
             with suppress(OSError, ValueError):  # a query that ends does not wait for a node
-                self._client.patience_s = 0.0
-                self._client.put_reader(self._options.reader_name, self._passed, self._options.filters)
+                self._tell(self._passed)
         self._client.close()
 
     # The node
@@ -141,11 +142,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _report(self, position: Position) -> None:
         """Tells the node how far a named reader has come."""
-        name = self._options.reader_name
-        if name is None:
+        if self._options.reader_name is None:
             return
         self._passed = position
         now = time.monotonic()
-        if now - self._reported_at >= (REPORT_IDLE_S if position == self._reported else REPORT_EVERY_S):
-            self._client.put_reader(name, position, self._options.filters)
-            self._reported, self._reported_at = position, now
+        if position == self._target and position != self._reported:
+            due_s = 0.0  # the end of a query that reads what is there: nobody will ask again
+        else:
+            due_s = REPORT_IDLE_S if position == self._reported else REPORT_EVERY_S
+        if now - self._reported_at >= due_s:
+            self._tell(position)
+            self._reported_at = now
+
+    def _tell(self, position: Position) -> None:
+        name = self._options.reader_name or ""
+        if self._lost_before is None:
+            self._lost_before = self._client.reader_lost(name)
+        self._client.put_reader(name, position, self._options.filters, self._lost_before + self._lost)
+        self._reported = position
