@@ -130,3 +130,25 @@ def test_views_do_not_stay(spark: SparkSession) -> None:
     before = spark.catalog.listTables()
     analyse(spark, compile_rule('SELECT topic FROM "a"'))
     assert spark.catalog.listTables() == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ('SELECT topic FROM "a" WHERE 1 = 2 AND payload.x > 1', ()),
+        ('SELECT topic FROM "a" WHERE NULL', ()),
+        ('SELECT count(*) AS n, max(payload.x) AS x FROM "a" WHERE false', ({"n": 0, "x": None},)),
+    ],
+)
+def test_conditions_that_never_hold(spark: SparkSession, sql: str, rows: tuple[dict[str, Any], ...]) -> None:
+    messages = sample_messages([{"topic": "a", "payload": "no json"}, {"topic": "a", "payload": {}}, {"topic": "b"}])
+    rule = compile_rule(sql)
+    found = try_rule(spark, rule, messages)
+    assert found.rows == rows
+    assert found.matched == 2
+    assert found.failed == (1 if "payload" in rule.source_columns else 0)
+
+
+def test_no_messages_at_all(spark: SparkSession) -> None:
+    found = try_rule(spark, compile_rule('SELECT topic FROM "a"'), sample_messages([]))
+    assert (found.rows, found.matched, found.failed) == ((), 0, 0)

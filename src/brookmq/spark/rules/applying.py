@@ -10,11 +10,20 @@ from brookmq.spark.rules.compiling import CompiledRule
 from brookmq.spark.rules.scope import PAYLOAD
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import Column, DataFrame, Observation
 
 
 def apply_rule(messages: DataFrame, rule: CompiledRule, observed: str | Observation = "") -> DataFrame:
-    """The rule's rows. Under ``observed`` Spark counts what ``matched`` the filters and what ``failed`` to decode."""
+    """The rule's rows. Under ``observed`` Spark counts what ``matched`` the filters and what ``failed`` to decode.
+
+    Where Spark finds out that a condition can never hold, it reads no messages and counts nothing.
+    """
+    base = matched_messages(messages, rule)
+    return _over(base.observe(observed, *counts(rule)) if observed else base, rule.query_sql)
+
+
+def matched_messages(messages: DataFrame, rule: CompiledRule) -> DataFrame:
+    """The messages of the rule's topic filters, decoded as far as the rule needs it."""
     from pyspark.sql import functions as f
 
     if rule.watermark is not None:
@@ -25,10 +34,14 @@ def apply_rule(messages: DataFrame, rule: CompiledRule, observed: str | Observat
 
         assert rule.schema is not None
         base = base.withColumn(PAYLOAD, decoded(rule.schema, f.col("payload")))
-    if observed:
-        failed = f.count_if(f.expr(rule.failed_sql)).alias("failed")
-        base = base.observe(observed, f.count(f.lit(1)).alias("matched"), failed)
-    return _over(base, rule.query_sql)
+    return base
+
+
+def counts(rule: CompiledRule) -> tuple[Column, Column]:
+    """The columns ``matched`` and ``failed`` over the messages of the rule's filters."""
+    from pyspark.sql import functions as f
+
+    return f.count(f.lit(1)).alias("matched"), f.count_if(f.expr(rule.failed_sql)).alias("failed")
 
 
 def _over(frame: DataFrame, query: Callable[[str], str]) -> DataFrame:

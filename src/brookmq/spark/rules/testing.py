@@ -16,13 +16,13 @@ import pyarrow as pa
 
 from brookmq.base.errors import CallerError
 from brookmq.spark.rules.analysing import first_line
-from brookmq.spark.rules.applying import apply_rule
+from brookmq.spark.rules.applying import apply_rule, counts, matched_messages
 from brookmq.spark.rules.compiling import CompiledRule
 from brookmq.spark.rules.errors import RuleError
 from brookmq.spark.schema import arrow_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, Observation, SparkSession
 
 SAMPLES_MAX: Final = 1_000
 
@@ -67,12 +67,24 @@ def try_rule(spark: SparkSession, rule: CompiledRule, messages: pa.Table) -> Tri
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", "1")
     session.conf.set("spark.sql.session.timeZone", "UTC")
-    counts = Observation()
+    observed = Observation()
     try:
-        rows = apply_rule(session.createDataFrame(messages).coalesce(1), rule, counts)
+        frame = session.createDataFrame(messages).coalesce(1)
+        rows = apply_rule(frame, rule, observed)
         names = [f.col(f"`{column.name}`") for column in rule.columns]
         texts = rows.select(f.to_json(f.struct(*names), {"ignoreNullFields": "false"})).collect()
-        found = counts.get
+        found = _counted(observed, frame, rule)
     except (PySparkException, Py4JJavaError) as error:
         raise RuleError(f"Spark cannot run this rule: {first_line(error)}") from None
     return Tried(tuple(json.loads(text) for (text,) in texts), found["matched"], found["failed"])
+
+
+def _counted(observed: Observation, frame: DataFrame, rule: CompiledRule) -> dict[str, Any]:
+    """What Spark counted on the way; by a query of its own if it saw that no message can pass, and read none."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return dict(observed.get)
+    except Py4JJavaError:
+        row = matched_messages(frame, rule).agg(*counts(rule)).collect()[0]
+        return dict(row.asDict())
