@@ -96,7 +96,7 @@ def captured(node: Node) -> int:
 
 def test_wildcards_in_front_do_not_match_and_no_client_publishes_events(make_node: NodeMaker) -> None:
     node = make_node("")
-    ready(node)  # while a node loads what it keeps, it keeps everything
+    ready(node)
     with Client(node.mqtt).connect() as everything, Client(node.mqtt).connect() as liar:
         everything.subscribe("#", "+/client_online", qos=1)
         with Client(node.mqtt) as somebody:

@@ -1,8 +1,9 @@
 """Events of the node as MQTT messages under ``$events/`` (``base.events`` has the list).
 
 What happened is told in the middle of other work, so it is published at the end of the turn, in order. An event that
-nobody wants (no subscriber, no capture filter) costs a look at its audience and is not even encoded. When more come in
-one turn than are taken, the rest is dropped and counted: a node whose clients all leave at once has other things to do.
+nobody wants (no subscriber, no capture filter) costs a look at its audience and is not even encoded. While a node that
+starts does not know yet who wants what, events wait. When more wait than are taken, the rest is dropped and counted: a
+node whose clients all leave at once has other things to do.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from brookmq.base.message import Message
 from brookmq.broker.broker import Broker
 
 OWNER: Final = "events"
-WAITING_MAX: Final = 100_000  # events of one turn
+WAITING_MAX: Final = 20_000  # events that are not published yet
 SLICE: Final = 100  # published in one turn
 DROPS_EVERY_S: Final = 1.0
 DROPPED: Final = "dropped_"
@@ -35,6 +36,7 @@ class EventMessages:
         self._node = node
         self._call_soon = call_soon
         self._waiting: deque[tuple[str, float, Mapping[str, Any]]] = deque()
+        self._armed = False  # the end of the turn is awaited
         self._drops: dict[str, int] = {}  # counters when they were last looked at
         self._drops_due = 0.0
         for name, event in EVENTS.items():
@@ -42,7 +44,8 @@ class EventMessages:
                 broker.hooks.register(event.point, self._teller(name), OWNER, sync=True)
 
     def tick(self, now: float) -> None:
-        """Messages that were dropped since the last time, by reason."""
+        """What waited for a start to end; and messages that were dropped since the last time, by reason."""
+        self._arm()
         if now < self._drops_due:
             return
         self._drops_due = now + DROPS_EVERY_S
@@ -51,7 +54,8 @@ class EventMessages:
             if name.startswith(DROPPED) and count > self._drops.get(name, 0):
                 more = {"reason": name.removeprefix(DROPPED), "count": count - self._drops.get(name, 0)}
                 self._drops[name] = count
-                self._tell("message_dropped", now, more)
+                if self._wanted("message_dropped"):
+                    self._tell("message_dropped", now, more)
 
     def _teller(self, name: str) -> Callable[[Any], None]:
         def tell(event: ClientEvent | SubscriptionEvent) -> None:
@@ -61,27 +65,32 @@ class EventMessages:
         return tell
 
     def _wanted(self, name: str) -> bool:
+        if not self._broker.index.complete:
+            return True  # not known yet
         audience = self._broker.index.audience(topic_of(name))
         return bool(audience.targets or audience.groups or audience.durable)
 
     def _tell(self, name: str, at: float, columns: Mapping[str, Any]) -> None:
-        if not self._wanted(name):
-            return
         if len(self._waiting) >= WAITING_MAX:
             self.dropped += 1
             return
         self._waiting.append((name, at, columns))
-        if len(self._waiting) == 1:
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._waiting and not self._armed and self._broker.index.complete:
+            self._armed = True
             self._call_soon(self._publish)
 
     def _publish(self) -> None:
+        self._armed = False
         for _ in range(min(SLICE, len(self._waiting))):
             name, at, columns = self._waiting.popleft()
-            body = json.dumps({"event": name, "at": at, "node": self._node, **columns}, ensure_ascii=False)
-            message = Message(topic_of(name), body.encode(), QOS, False, b"", 0.0, at)
-            self._broker.publish(message, None, at)
-        if self._waiting:
-            self._call_soon(self._publish)
+            if self._wanted(name):
+                body = json.dumps({"event": name, "at": at, "node": self._node, **columns}, ensure_ascii=False)
+                message = Message(topic_of(name), body.encode(), QOS, False, b"", 0.0, at)
+                self._broker.publish(message, None, at)
+        self._arm()
 
 
 def _columns(name: str, event: ClientEvent | SubscriptionEvent) -> dict[str, Any]:
