@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,24 @@ def test_what_a_folder_without_java_says(tmp_path: Path) -> None:
     packaged = packaged_java()
     assert packaged is not None
     assert not packaged.has_vector_module
+
+
+@pytest.mark.long
+def test_spark_runs_on_the_packaged_java_where_there_is_no_other(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for folder in ("/bin", "/usr/bin"):
+        for tool in Path(folder).iterdir():
+            if not tool.name.startswith("java") and not (tools / tool.name).exists():
+                (tools / tool.name).symlink_to(tool)
+    script = (
+        "from brookmq.spark import session; spark = session('local[1]');"
+        "print(spark._jvm.java.lang.System.getProperty('java.home'), spark.range(10).selectExpr('sum(id)').first()[0])"
+    )
+    hidden = {"PATH": str(tools), "XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], env=hidden, capture_output=True, text=True, check=True)
+    home, total = done.stdout.split()
+    packaged = packaged_java()
+    assert packaged is not None
+    assert Path(home) == packaged.home
+    assert total == "45"

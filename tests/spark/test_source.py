@@ -283,3 +283,13 @@ def test_nobody_at_the_address(spark: SparkSession, journal: JournalNode) -> Non
     assert f"http://127.0.0.1:{journal.node.mqtt[1]}" in str(raised.value)
     both = f"{url},{journal.url}"
     assert spark.read.format("brookmq").option("servers", both).load().count() >= 0
+
+
+def test_a_store_that_was_killed_is_found_again(spark: SparkSession, journal: JournalNode) -> None:
+    prefix = unique("killed")
+    journal.publish_all([(f"{prefix}/{number % 10}", b"") for number in range(200)])
+    messages = load(spark, journal, filter=f"{prefix}/#")
+    assert messages.count() == 200  # workers keep their connections, and the plan the way to the store
+    journal.store.kill()
+    assert messages.count() == 200
+    assert load(spark, journal, filter=f"{prefix}/#").count() == 200

@@ -97,7 +97,7 @@ class NodeClient:
         self._current = 0
         self._connection: http.client.HTTPConnection | None = None
         self._answered = False
-        self.patience_s = PATIENCE_S  # with nodes that have answered before
+        self.patience_s = PATIENCE_S
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_connection": None}
@@ -168,8 +168,9 @@ class NodeClient:
     # One request
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:
-        """The decoded answer of the first node that has one. Patient with nodes that have answered before."""
-        deadline = time.monotonic() + (self.patience_s if self._answered else 0.0)
+        """The decoded answer of the first node that has one. Patient with nodes that are known to be there: what they
+        lack comes back, while an address at which nobody is will be a wrong one."""
+        began = time.monotonic()
         pause_s = PAUSE_FIRST_S
         while True:
             failures = []
@@ -184,7 +185,7 @@ class NodeClient:
                 else:
                     self._answered = True
                     return answer
-            if time.monotonic() + pause_s >= deadline:
+            if not self._answered or time.monotonic() + pause_s >= began + self.patience_s:
                 raise ConnectionError(f"brookmq: no node answers (option servers): {', '.join(failures)}") from None
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
@@ -233,6 +234,7 @@ class NodeClient:
         said = f"{self._server} says: {answer['message']}"
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             raise PermissionError(f"brookmq: the option token does not open this node: {said}")
+        self._answered = True
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
             raise ConnectionError(said)
         if status == HTTPStatus.NOT_FOUND:
