@@ -19,7 +19,7 @@ from brookmq.spark.rules.columns import MESSAGE_COLUMNS
 from brookmq.spark.rules.durations import milliseconds, written
 from brookmq.spark.rules.emitting import Value, converted
 from brookmq.spark.rules.errors import Refusal
-from brookmq.spark.rules.events import EVENT_PREFIX, EVENTS
+from brookmq.spark.rules.events import EVENT_PREFIX, EVENTS, common_columns
 from brookmq.spark.rules.functions import FUNCTIONS
 from brookmq.spark.rules.operating import refuse_uncomparable
 from brookmq.spark.rules.parsing import parse_rule
@@ -130,7 +130,7 @@ class _Compiling:
 
     def _event_columns(self, events: Mapping[str, Mapping[str, Type]]) -> Mapping[str, Type] | None:
         """The columns of all events that the rule reads; None if it reads messages, too."""
-        columns: dict[str, Type] = {}
+        found: list[Mapping[str, Type]] = []
         for filter in self._rule.filters:
             name = filter.filter.removeprefix(EVENT_PREFIX)
             if name == filter.filter:
@@ -139,11 +139,10 @@ class _Compiling:
                 near = difflib.get_close_matches(name, events, 1)
                 hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(events)}"
                 raise Refusal(f"there is no event {name}", filter.at, hint)
-            for event in events if name not in events else [name]:
-                columns.update(events[event])
+            found += [events[name]] if name in events else events.values()
         if self._schema is not None:
             raise Refusal("events have no schema of their own", self._rule.filters[0].at, "remove the rule's schema")
-        return columns
+        return common_columns(found)
 
     def _explode(self) -> str:
         foreach = self._rule.foreach

@@ -1,36 +1,29 @@
-"""The events of a broker and the columns that rules find in them: ``FROM "$events/client_online"``.
+"""The columns of events in rules, ``FROM "$events/client_online"``: from the one list of events, with types of rules.
 
-An event is a message with a JSON object as its payload; here are the fields that every event of a name has, with their
-types, so that a rule names them like columns.
+An event is a message with a JSON object as its payload; a rule names the fields of it like columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from brookmq.spark.rules.types import INTEGER, TEXT, TIMESTAMP, Type
+from brookmq.base import events
+from brookmq.spark.rules.types import INTEGER, NUMBER, TEXT, Type
 
-EVENT_PREFIX: Final = "$events/"
+EVENT_PREFIX: Final = events.PREFIX
 
-_CLIENT: Final[dict[str, Type]] = {
-    "client_id": TEXT,
-    "username": TEXT,
-    "address": TEXT,
-    "protocol_version": INTEGER,
-    "listener": TEXT,
-    "node": TEXT,
-    "at": TIMESTAMP,
-}
+_TYPES: Final[dict[events.ColumnType, Type]] = {"string": TEXT, "int": INTEGER, "bigint": INTEGER, "double": NUMBER}
 
 EVENTS: Final[dict[str, dict[str, Type]]] = {
-    "client_online": _CLIENT,
-    "client_off": _CLIENT | {"reason": INTEGER},
-    "session_created": _CLIENT,
-    "session_resumed": _CLIENT,
-    "session_ended": _CLIENT | {"reason": INTEGER},
-    "subscribe": _CLIENT | {"filter": TEXT, "qos": INTEGER},
-    "unsubscribe": _CLIENT | {"filter": TEXT},
-    "message_dropped": _CLIENT | {"topic": TEXT, "qos": INTEGER, "why": TEXT},
-    "registered": _CLIENT,
-    "unregistered": _CLIENT,
+    name: {column: _TYPES[type] for column, type in events.columns_of(name).items()} for name in events.EVENTS
 }
+
+
+def common_columns(found: Iterable[Mapping[str, Type]]) -> dict[str, Type]:
+    """The columns of several events; one that has different types in them is a text."""
+    columns: dict[str, Type] = {}
+    for event in found:
+        for name, type in event.items():
+            columns[name] = type if columns.get(name, type) == type else TEXT
+    return columns

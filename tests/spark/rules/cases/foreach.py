@@ -67,9 +67,9 @@ CASES = [
                 Message(
                     topic="$events/client_online",
                     client_id=None,
-                    payload={"client_id": "d7", "at": "2026-01-31T12:00:00Z", "protocol_version": 5},
+                    payload={"client_id": "d7", "at": 1769860800.5, "protocol_version": 5},
                 ),
-                [{"client_id": "d7", "c": "d7", "at": "2026-01-31T12:00:00.000Z", "v": 5}],
+                [{"client_id": "d7", "c": "d7", "at": 1769860800.5, "v": 5}],
             )
         ],
         [
@@ -77,18 +77,65 @@ CASES = [
                 Message(topic="$events/client_online", payload={"client_id": 7, "at": "soon", "protocol_version": "x"}),
                 [{"client_id": "7", "c": "7", "at": None, "v": None}],
             ),
-            (Message(topic="$events/client_off", payload={"client_id": "d7"}), []),
+            (Message(topic="$events/client_offline", payload={"client_id": "d7"}), []),
         ],
         [(Message(topic="$events/client_online", payload={}), [{"client_id": None, "c": None, "at": None, "v": None}])],
     ),
     Case(
+        "all events",
+        'SELECT event, client_id, reason, filter, count, from_unix(at) AS t FROM "$events/#"',
+        [
+            (
+                Message(
+                    topic="$events/message_dropped", payload={"event": "message_dropped", "reason": "full", "count": 7}
+                ),
+                [
+                    {
+                        "event": "message_dropped",
+                        "client_id": None,
+                        "reason": "full",
+                        "filter": None,
+                        "count": 7,
+                        "t": None,
+                    }
+                ],
+            ),
+            (
+                Message(topic="$events/client_offline", payload={"client_id": "d1", "reason": 142, "at": 1769860800}),
+                [
+                    {
+                        "event": None,
+                        "client_id": "d1",
+                        "reason": "142",
+                        "filter": None,
+                        "count": None,
+                        "t": "2026-01-31T12:00:00.000Z",
+                    }
+                ],
+            ),
+        ],
+        [
+            (
+                Message(topic="$events/subscribed", payload="x"),
+                [dict.fromkeys(("event", "client_id", "reason", "filter", "count", "t"))],
+            )
+        ],
+        [
+            (
+                Message(topic="$events/subscribed", payload={}),
+                [dict.fromkeys(("event", "client_id", "reason", "filter", "count", "t"))],
+            )
+        ],
+        failed=1,
+    ),
+    Case(
         "several events by their topic",
-        'SELECT topic_level(2) AS event, client_id FROM "$events/client_online", "$events/client_off" '
+        'SELECT topic_level(2) AS event, client_id FROM "$events/client_online", "$events/client_offline" '
         "WHERE client_id LIKE 'd%'",
         [
             (
-                Message(topic="$events/client_off", payload={"client_id": "d1"}),
-                [{"event": "client_off", "client_id": "d1"}],
+                Message(topic="$events/client_offline", payload={"client_id": "d1"}),
+                [{"event": "client_offline", "client_id": "d1"}],
             )
         ],
         [(Message(topic="$events/client_online", payload={"client_id": [1]}), [])],
