@@ -54,6 +54,7 @@ fuzz: setup ## Feed a broker what peers may do, guided by coverage (FUZZ_SECONDS
 
 docs: $(DEV) ## Write the generated parts of the guide
 	@$(PY) -m brookmq.base.config.guide docs/guide/configuration.md
+	@$(PY) -m brookmq.spark.rules.guide docs/guide/rules.md
 
 # Hashes and versions only, no addresses: pip's own settings say where packages come from.
 LOCK := $(VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
