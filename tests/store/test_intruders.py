@@ -97,6 +97,13 @@ async def knock(port: int, context: ssl.SSLContext | None, words: bytes, *, told
     return heard.decode()
 
 
+def assert_refused(heard: str, reasons: str) -> None:
+    """With one of these reasons; or with none that could be heard: a server that closes before it has read all that we
+    said resets the connection, and that may destroy its last words on their way."""
+    assert re.search(f"{reasons}|ConnectionResetError|BrokenPipeError", heard), heard
+    assert "PONG" not in heard
+
+
 def without_certificate(membership: Membership) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=membership.tls_files.authority)
 
@@ -134,21 +141,18 @@ class TestClients:
         for password in ("", "guess", door.ours.route_password, door.strangers.core_password):
             words = client_words(user, password)
             heard = await knock(door.client_port, door.ours.tls_context(), words, told_first=True)
-            assert "Authorization Violation" in heard
-            assert "PONG" not in heard
+            assert_refused(heard, "Authorization Violation")
 
     async def test_without_a_certificate(self, door: Door) -> None:
         words = client_words(*door.ours.credentials)
         heard = await knock(door.client_port, without_certificate(door.ours), words, told_first=True)
-        assert "CERTIFICATE_REQUIRED" in heard
-        assert "PONG" not in heard
+        assert_refused(heard, "CERTIFICATE_REQUIRED")
 
     async def test_with_the_certificate_of_another_cluster(self, door: Door, tmp_path: Path) -> None:
         words = client_words(*door.ours.credentials)
         for context in (of_strangers(door), signed_by_nobody(door, tmp_path)):
             heard = await knock(door.client_port, context, words, told_first=True)
-            assert re.search("UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_REQUIRED|DECRYPT_ERROR", heard), heard
-            assert "PONG" not in heard
+            assert_refused(heard, "UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_REQUIRED|DECRYPT_ERROR")
 
     async def test_without_tls(self, door: Door) -> None:
         heard = await knock(door.client_port, None, client_words(*door.ours.credentials), told_first=True)
@@ -157,8 +161,7 @@ class TestClients:
     async def test_with_an_older_tls(self, door: Door) -> None:
         words = client_words(*door.ours.credentials)
         heard = await knock(door.client_port, of_tls_1_2(door.ours), words, told_first=True)
-        assert "PROTOCOL_VERSION" in heard
-        assert "PONG" not in heard
+        assert_refused(heard, "PROTOCOL_VERSION")
 
     async def test_a_member_does_not_talk_to_a_server_of_another_cluster(self, door: Door) -> None:
         words = client_words(*door.strangers.credentials)
@@ -180,19 +183,16 @@ class TestRoutes:
         for password in ("", "guess", door.ours.core_password, door.strangers.route_password):
             words = route_words(user, password, door.ours.cluster)
             heard = await knock(door.route_port, door.ours.tls_context(), words, told_first=False)
-            assert "Authorization Violation" in heard
-            assert "PONG" not in heard
+            assert_refused(heard, "Authorization Violation")
 
     async def test_without_a_certificate(self, door: Door) -> None:
         heard = await knock(door.route_port, without_certificate(door.ours), self.words(door), told_first=False)
-        assert "CERTIFICATE_REQUIRED" in heard
-        assert "PONG" not in heard
+        assert_refused(heard, "CERTIFICATE_REQUIRED")
 
     async def test_with_the_certificate_of_another_cluster(self, door: Door, tmp_path: Path) -> None:
         for context in (of_strangers(door), signed_by_nobody(door, tmp_path)):
             heard = await knock(door.route_port, context, self.words(door), told_first=False)
-            assert re.search("UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_REQUIRED|DECRYPT_ERROR", heard), heard
-            assert "PONG" not in heard
+            assert_refused(heard, "UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_REQUIRED|DECRYPT_ERROR")
 
     async def test_without_tls(self, door: Door) -> None:
         heard = await knock(door.route_port, None, self.words(door), told_first=False)
@@ -200,8 +200,7 @@ class TestRoutes:
 
     async def test_with_an_older_tls(self, door: Door) -> None:
         heard = await knock(door.route_port, of_tls_1_2(door.ours), self.words(door), told_first=False)
-        assert "PROTOCOL_VERSION" in heard
-        assert "PONG" not in heard
+        assert_refused(heard, "PROTOCOL_VERSION")
 
 
 THREE = Stream(name="THREE", subjects=("three",), replicas=3)
