@@ -110,6 +110,14 @@ class Hooks:
             self._arrange(point)
         await asyncio.gather(*(hook.stop(STOP_SECONDS_MAX) for hook in gone))
 
+    def withdraw(self, hook: Hook) -> None:
+        """Take out one ``sync`` hook, unless it is out: nothing of it can be under way."""
+        if hook not in self._all:
+            return
+        self._failures_before += hook.failures
+        self._all.remove(hook)
+        self._arrange(hook.point)
+
     async def stop(self) -> None:
         """Take out every hook."""
         for owner in {hook.owner for hook in self._all}:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from brookmq.access.hook import Hook
 from brookmq.access.points import ClientEvent, SubscriptionEvent
 from brookmq.base.events import EVENTS, topic_of
 from brookmq.base.message import Message
@@ -25,6 +26,8 @@ SLICE: Final = 100  # published in one turn
 DROPS_EVERY_S: Final = 1.0
 DROPPED: Final = "dropped_"
 QOS: Final = 1
+SUBSCRIBED: Final = "subscribed"
+PREFIX: Final = "$events"
 
 
 class EventMessages:
@@ -39,12 +42,24 @@ class EventMessages:
         self._armed = False  # the end of the turn is awaited
         self._drops: dict[str, int] = {}  # counters when they were last looked at
         self._drops_due = 0.0
+        self._hooks: dict[str, Hook] = {}  # by the event's name
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Hooks for what somebody wants, and for subscriptions: a call of each hook is a tenth of a connect."""
+        hooks = self._broker.hooks
         for name, event in EVENTS.items():
-            if event.point:
-                broker.hooks.register(event.point, self._teller(name), OWNER, sync=True)
+            if not event.point:
+                continue
+            wanted = name == SUBSCRIBED or self._wanted(name)
+            if wanted and name not in self._hooks:
+                self._hooks[name] = hooks.register(event.point, self._teller(name), OWNER, sync=True)
+            elif not wanted and name in self._hooks:
+                hooks.withdraw(self._hooks.pop(name))
 
     def tick(self, now: float) -> None:
         """What waited for a start to end; and messages that were dropped since the last time, by reason."""
+        self._arrange()
         self._arm()
         if now < self._drops_due:
             return
@@ -59,6 +74,8 @@ class EventMessages:
 
     def _teller(self, name: str) -> Callable[[Any], None]:
         def tell(event: ClientEvent | SubscriptionEvent) -> None:
+            if isinstance(event, SubscriptionEvent) and PREFIX in event.filter:
+                self._arrange()  # before its SUBACK: from then on it gets what happens
             if self._wanted(name):
                 self._tell(name, event.at or time.time(), _columns(name, event))
 
