@@ -13,8 +13,9 @@ REPEATED    At QoS 2 a session got a message twice: a PUBLISH whose packet id wa
             What was published at QoS 2 is new to a session once, also where it is delivered at QoS 1.
             A shared group at QoS 1 may give a message to another member when one has gone: it is not counted there.
 REORDERED   The first deliveries of a topic's messages to a session are not in the order of their numbers. Redeliveries
-            may go back, as the rules above allow. Not for shared groups, which hand over what an absent member had,
-            and not for wills, which nobody sends in an order.
+            may go back, as the rules above allow; and so may what was sent before the session was subscribed and sent
+            again behind it, of which the session sees the copy only. Not for shared groups, which hand over what an
+            absent member had, and not for wills, which nobody sends in an order.
 PACKET_ID   A packet id was used for another message while the subscriber still waited for its PUBREL, or a PUBLISH came
             again in the same connection, or without DUP.
 SESSION     Session Present says otherwise than what the client knows.
@@ -243,10 +244,12 @@ def _order(story: Story, session: Session) -> Iterator[Violation]:
     highest: dict[str, int] = defaultdict(int)
     seen: set[Message] = set()
     for reception in session.receptions:
-        message = reception.message
-        if message in seen or story.published[message].is_will:
+        message, published = reception.message, story.published[reception.message]
+        if message in seen or published.is_will:
             continue
         seen.add(message)
+        if published.copies_max > 1 and not _wants(session.subscriptions, published):
+            continue
         if message.number < highest[message.topic]:
             text = f"{message} came after number {highest[message.topic]}"
             yield Violation("REORDERED", session.client, text, message)

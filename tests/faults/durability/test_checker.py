@@ -220,6 +220,16 @@ def test_redeliveries_may_go_back() -> None:
     assert rules([*events, *take("s", 12, ONE), *take("s", 12, TWO, 2), *take("s", 12, THREE, 3)]) == []
 
 
+def test_the_copy_of_what_was_sent_before_the_subscription_may_come_behind() -> None:
+    begin: list[Event] = [*connect("p", 1), *connect("s", 11), Subscribing("s", "#", 1), Sent("p", ONE, 1, 1)]
+    granted: list[Event] = [Subscribed("s", "#"), *publish(TWO), *take("s", 11, TWO)]
+    came: list[Event] = [Settled("p", ONE), *take("s", 11, ONE, 2)]
+    assert rules([*begin, *granted, Sent("p", ONE, 1, 1, dup=True), *came]) == []
+    assert rules([*begin, *granted, *came]) == ["REORDERED"]
+    late: list[Event] = [*READY1, Sent("p", ONE, 1, 1), *publish(TWO), *take("s", 11, TWO)]
+    assert rules([*late, Sent("p", ONE, 1, 1, dup=True), *came]) == ["REORDERED"]
+
+
 def test_other_topics_have_an_order_of_their_own() -> None:
     other = Message("u", 1)
     assert rules([*READY1, *publish(TWO), *publish(other), *take("s", 11, TWO), *take("s", 11, other)]) == []
