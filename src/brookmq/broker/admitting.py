@@ -29,7 +29,8 @@ def admit(
     channel: Channel, packet: packets.Connect, client: ClientInfo, mounted: bytes, now: float, data: bytes | None
 ) -> None:
     """A few in each turn: a fleet that comes back at once must not stop those who are there."""
-    if channel.broker.admission.free():
+    admission = channel.broker.admission
+    if admission.free():
         _open_session(channel, packet, client, mounted, now, data)
     else:
         _line_up(channel, packet, client, mounted, data)

@@ -185,7 +185,7 @@ class Broker:
             if clean:
                 self._begun_clean.add(client_id)
             return clean
-        return table.loaded(table.part_of(session_key(client_id)))
+        return self.keeper.complete or table.loaded(table.part_of(session_key(client_id)))
 
     def find_session(self, client_id: str, wake: Callable[[], None]) -> None:
         table = self.keeper.table

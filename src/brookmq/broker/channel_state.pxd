@@ -51,3 +51,9 @@ cdef class ChannelState:
     cdef object __weakref__
 
     cpdef bint overdue(self, double monotonic)
+    cpdef connected(self)
+    cpdef heard(self, double now)
+    cpdef left(self, bint with_will, int reason)
+    cpdef lost(self)
+    @cython.locals(session=Session)
+    cpdef ended(self, bint with_will, int reason)

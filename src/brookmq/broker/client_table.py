@@ -22,9 +22,14 @@ class ClientTable:
     def __init__(self) -> None:
         self.parts: list[dict[str, Session]] = [{} for _ in range(PARTS)]
         self.count = 0
+        self._last_id = ""  # asked about last, and its part: who comes and who goes is asked about several times
+        self._last_part = self.parts[crc32(b"", _SEED) % PARTS]
 
     def part_of(self, client_id: str) -> dict[str, Session]:
-        return self.parts[crc32(client_id.encode(), _SEED) % PARTS]
+        if client_id is not self._last_id:
+            self._last_part = self.parts[crc32(client_id.encode(), _SEED) % PARTS]
+            self._last_id = client_id
+        return self._last_part
 
     def get(self, client_id: str) -> Session | None:
         return self.part_of(client_id).get(client_id)

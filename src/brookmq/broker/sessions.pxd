@@ -1,6 +1,7 @@
 cimport cython
 
 from brookmq.base.counters cimport Counters
+from brookmq.broker.client_table cimport ClientTable
 from brookmq.broker.dispatch cimport Dispatcher
 from brookmq.broker.session cimport Session
 from brookmq.broker.settings cimport SessionLimits, Settings
@@ -15,7 +16,7 @@ cdef class Sessions:
     cdef public object hooks
     cdef public object keeper
     cdef public object wills
-    cdef public object by_client_id
+    cdef public ClientTable by_client_id
     cdef public Py_ssize_t connected_count
     cdef public long long connect_count
 

@@ -153,8 +153,10 @@ class Sessions:
         if session.will is not None:
             self.wills.publish(session, now)
         left, positions = session.take_shared()
-        self.subscriptions.remove_all(session)
-        self._give_back(positions)
+        if session.subscriptions:
+            self.subscriptions.remove_all(session)
+        if positions:
+            self._give_back(positions)
         if session.kept:
             self.keeper.ended(session)
         session.queue = None

@@ -1,3 +1,5 @@
+cimport cython
+
 from brookmq.broker.channel cimport Channel
 from brookmq.broker.outlet cimport Outlet
 
@@ -12,3 +14,8 @@ cdef class Connection:
     cdef public double closing_at
     cdef public long long slot
     cdef object __weakref__
+
+    @cython.locals(outlet=Outlet, channel=Channel)
+    cpdef connection_made(self, object transport)
+    cpdef connection_lost(self, object error)
+    cpdef close(self)

@@ -1,4 +1,5 @@
 from brookmq.base.counters cimport Counters
+from brookmq.broker.admission cimport Admission
 from brookmq.broker.outlet cimport Turn
 from brookmq.broker.settings cimport Settings
 from brookmq.edge.connection cimport Connection
@@ -12,7 +13,7 @@ cdef class Hub:
     cdef public object loop
     cdef public dict connections
     cdef public Watch watch
-    cdef public object closings
+    cdef public Admission closings
     cdef public set tasks
     cdef public object empty
 

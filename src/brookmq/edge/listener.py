@@ -153,9 +153,8 @@ class Listener:
     def _starved(self, error: OSError) -> None:
         self._refuse(f"the system refuses to accept: {error.strerror}")
 
-    def _peer(self, address: Any, local_address: Callable[[], Any]) -> Peer:
-        """From the addresses as sockets give them: ``(host, port, …)``, or something else for Unix sockets."""
-        local = self._local_address or join_host_port(*local_address()[:2])
+    def _peer(self, address: Any, local: str) -> Peer:
+        """From the address as sockets give it: ``(host, port, …)``, or something else for Unix sockets."""
         host, port = address[:2] if isinstance(address, tuple) else ("unix", 0)
         return Peer(host, port, local, self.context.name, self._config.type, self._loop.time())
 
@@ -168,7 +167,8 @@ class Listener:
             self.context.closed()
             transport.abort()
             return
-        self._hand_over(transport, self._peer(address, lambda: transport.get_extra_info("sockname")))
+        local = self._local_address or join_host_port(*transport.get_extra_info("sockname")[:2])
+        self._hand_over(transport, self._peer(address, local))
 
     def _hand_over(self, transport: asyncio.Transport, peer: Peer) -> None:
         """The last layers: WebSocket where asked for, then MQTT."""
@@ -215,7 +215,8 @@ class Listener:
         context = self.context
         layer = _Layer(self._hand_over)
         try:
-            peer = layer.peer = self._peer(address, accepted.getsockname)
+            local = self._local_address or join_host_port(*accepted.getsockname()[:2])
+            peer = layer.peer = self._peer(address, local)
             if self._config.proxy_protocol:
                 async with asyncio.timeout_at(peer.accepted_at + self._connect_seconds):
                     _apply(await self._read_proxy_header(accepted), peer)
