@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
 
+from brookmq.access.client_info import Certificate as Certificate  # what hooks are given, under one roof
+from brookmq.access.client_info import ClientInfo as ClientInfo
 from brookmq.base.message import Message
 
 BAD_USER_NAME_OR_PASSWORD: Final = 0x86
@@ -32,28 +34,6 @@ SERVER_UNAVAILABLE: Final = 0x88
 _WAYS = re.compile(  # how a topic is reached
     r"^(?:\$delayed/[^/]*/|(?:\$share/[^/]*/|\$queue/)?(?:\$exclusive/|\$replay/(?:earliest|(?:time|offset)/[^/]*)/)?)"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """The client's certificate, checked by TLS against the listener's authorities."""
-
-    common_name: str
-    subject: str  # RFC 4514, such as CN=device-7,O=Example
-    serial: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ClientInfo:
-    """Who is connected, as far as hooks may know it."""
-
-    client_id: str
-    username: str | None
-    address: str  # host:port of the peer (from the PROXY header where there is one)
-    protocol_version: int  # 3 (MQTT 3.1), 4 (3.1.1), 5
-    listener: str  # its name in the configuration
-    certificate: Certificate | None = None
-    superuser: bool = False  # skips authorize
 
 
 @dataclass(frozen=True, slots=True)
