@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
 
-from brookmq.access.client_info import Certificate as Certificate  # what hooks are given, under one roof
-from brookmq.access.client_info import ClientInfo as ClientInfo
+from brookmq.access.client_info import Certificate as Certificate  # noqa: PLC0414 - handed on to plugins
+from brookmq.access.client_info import ClientInfo as ClientInfo  # noqa: PLC0414
 from brookmq.base.message import Message
 
 BAD_USER_NAME_OR_PASSWORD: Final = 0x86
