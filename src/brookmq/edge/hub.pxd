@@ -1,12 +1,13 @@
 from brookmq.base.counters cimport Counters
 from brookmq.broker.admission cimport Admission
+from brookmq.broker.broker cimport Broker
 from brookmq.broker.outlet cimport Turn
 from brookmq.broker.settings cimport Settings
 from brookmq.edge.connection cimport Connection
 from brookmq.edge.watch cimport Watch
 
 cdef class Hub:
-    cdef public object broker
+    cdef public Broker broker
     cdef public Turn turn
     cdef public Settings settings
     cdef public Counters counters
