@@ -1,4 +1,7 @@
-"""One Spark session for all tests of a process: it takes seconds to start, and a process can have only one."""
+"""One Spark session for all tests: it takes seconds and hundreds of megabytes to start, and a process can have only one.
+
+So tests that use it go to the same process where several run the suite (``--dist loadgroup``).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,12 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(scope="session")
