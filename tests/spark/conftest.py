@@ -1,4 +1,4 @@
-"""One Spark session for all tests: it takes seconds and hundreds of megabytes to start, and a process can have only one.
+"""One Spark session for all tests: it takes seconds and much memory to start, and a process can have only one.
 
 So tests that use it go to the same process where several run the suite (``--dist loadgroup``).
 """
