@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import logging
+import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,9 @@ ALLOWED_SKIPS = Path(__file__).with_name("allowed_skips.toml")
 # The machines that run the tests are small and shared: time per example says nothing about the code there.
 settings.register_profile("brookmq", deadline=None, print_blob=True)
 settings.load_profile("brookmq")
+
+# A Spark that lives long makes a cache for later ones beside it: not beside tests.
+os.environ.setdefault("BROOKMQ_JVM_CACHE", "use")
 
 
 @pytest.fixture(autouse=True)

@@ -56,17 +56,25 @@ def session(master: str | None = None, **options: Any) -> SparkSession:
     ``master`` defaults to what the environment says (``MASTER``, ``spark-submit``), else to all cores of this machine.
     """
     from pyspark.conf import SparkConf
+    from pyspark.core.context import SparkContext
     from pyspark.sql import SparkSession
 
+    from brookmq.spark.launching import prepare_driver
+
+    if "PYSPARK_GATEWAY_PORT" in os.environ:  # by spark-submit: what it was told is known to the JVM that it started
+        SparkContext._ensure_initialized()  # noqa: SLF001 - there is no other way to ask before there is a session
     given = {name.replace("__", "."): _text(value) for name, value in options.items()}
     known = SparkConf()
     chosen = master or known.get("spark.master") or os.environ.get("MASTER") or MASTER_DEFAULT
     if chosen.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    settings = {
+        name: value for name, value in {**_SETTINGS, **given}.items() if name in given or not known.contains(name)
+    }
+    prepare_driver({"spark.master": chosen, **settings})
     builder = SparkSession.builder.master(chosen)
-    for name, value in {**_SETTINGS, **given}.items():
-        if name in given or not known.contains(name):
-            builder = builder.config(name, value)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
     found: SparkSession = builder.getOrCreate()
     return found
 

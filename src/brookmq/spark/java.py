@@ -10,6 +10,7 @@ What a Java is stands in the file ``release`` of its folder: nothing has to be r
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import shlex
 import shutil
@@ -19,9 +20,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+log = logging.getLogger("brookmq.spark")
+
 VERSION_MIN: Final = 17
 VECTOR_MODULE: Final = "jdk.incubator.vector"
-_REQUEST: Final = f"--add-modules={VECTOR_MODULE}"
+VECTOR_REQUEST: Final = f"--add-modules={VECTOR_MODULE}"
 
 _SHIM: Final = """\
 #!/bin/sh
@@ -56,7 +59,13 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Path | None:
         java = packaged_java()
     if java is None:
         return None
-    return java.home if java.has_vector_module else shim(java, cache_folder(environment))
+    if java.has_vector_module:
+        return java.home
+    try:
+        return shim(java, cache_folder(environment))
+    except OSError as error:
+        log.warning("a folder for things that can be made again is of no use: %s", error)
+        return shim(java, Path(tempfile.mkdtemp(prefix="brookmq-")))
 
 
 def packaged_java() -> Java | None:
@@ -85,16 +94,22 @@ def shim(java: Java, cache: Path) -> Path:
     """A folder with a ``bin/java`` that starts this one without the request; made once for each."""
     home = cache / f"java-{java.version}-{str(java.home).strip('/').replace('/', '-')}"[-200:]
     script = home / "bin" / "java"
-    text = _SHIM.format(request=_REQUEST, java=shlex.quote(str(java.home / "bin" / "java")))
-    if not script.exists() or script.read_text() != text:
-        script.parent.mkdir(parents=True, exist_ok=True)
-        # Two programs may do this at the same time: each one's file is whole when it gets its name.
-        with tempfile.NamedTemporaryFile("w", dir=script.parent, delete=False) as file:
-            file.write(text)
-        made = Path(file.name)
-        made.chmod(made.stat().st_mode | stat.S_IRUSR | stat.S_IXUSR)
-        made.replace(script)
+    text = _SHIM.format(request=VECTOR_REQUEST, java=shlex.quote(str(java.home / "bin" / "java")))
+    _write_once(home / "release", (java.home / "release").read_text(errors="replace"), stat.S_IRUSR)
+    _write_once(script, text, stat.S_IRUSR | stat.S_IXUSR)
     return home
+
+
+def _write_once(path: Path, text: str, mode: int) -> None:
+    if path.exists() and path.read_text(errors="replace") == text:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Two programs may do this at the same time: each one's file is whole when it gets its name.
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
+        file.write(text)
+    made = Path(file.name)
+    made.chmod(made.stat().st_mode | mode)
+    made.replace(path)
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -105,4 +120,17 @@ def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
         return Path(given) / "brookmq"
     if home and os.access(home, os.W_OK):
         return Path(home) / ".cache" / "brookmq"
-    return Path(tempfile.gettempdir()) / f"brookmq-{os.getuid()}"
+    return _shared_folder(Path(tempfile.gettempdir()) / f"brookmq-{os.getuid()}")
+
+
+def _shared_folder(folder: Path) -> Path:
+    """A folder beside those of other users, who may have made it: what is run from it has to be ours."""
+    folder.mkdir(mode=stat.S_IRWXU, exist_ok=True)
+    return folder if belongs_to_us(folder) else Path(tempfile.mkdtemp(prefix="brookmq-"))
+
+
+def belongs_to_us(path: Path) -> bool:
+    """Nobody else can have written it (but the administrator)."""
+    found = path.lstat()
+    is_link = stat.S_ISLNK(found.st_mode)
+    return not is_link and found.st_uid in (os.getuid(), 0) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
