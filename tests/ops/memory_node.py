@@ -25,6 +25,7 @@ from brookmq.ops.view import (
     SubscriptionInfo,
     TopicInfo,
 )
+from tests.node.rules_world import Rules
 from tests.ops.memory_pipeline import MemoryPipeline
 
 STARTED_AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -74,6 +75,7 @@ class MemoryNode:
         self.published: list[PublishRequest] = []
         self.waiting = False
         self.journal = MemoryPipeline()
+        self.kept_rules = Rules()
         self.data: list[bytes] = []  # what an export gives, piece by piece
         self.no_data = ""  # why there is none
         self.imported = b""
@@ -191,6 +193,9 @@ class MemoryNode:
 
     def pipeline(self) -> MemoryPipeline:
         return self.journal
+
+    def rules(self) -> Rules:
+        return self.kept_rules
 
     def _filters(self) -> Iterator[str]:
         return (row.filter for row in self.subscribed.values())

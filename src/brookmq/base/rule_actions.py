@@ -230,5 +230,6 @@ Action = Annotated[
 ]
 ACTION_TYPES: Final = ("delta", "iceberg", "parquet", "postgresql", "webhook", "console", "republish")
 
-for _model in (_Action, *_Action.__subclasses__()):
+_Action.model_rebuild()
+for _model in _Action.__subclasses__():
     _model.model_rebuild()

@@ -53,6 +53,7 @@ __all__ = [
     "Document",
     "DocumentError",
     "IcebergAction",
+    "Name",
     "ParquetAction",
     "PostgresqlAction",
     "PostgresqlResource",
@@ -64,6 +65,7 @@ __all__ = [
     "RuleBody",
     "SchemaBody",
     "SchemaDocument",
+    "SqlText",
     "TableBody",
     "TableDocument",
     "WebhookAction",
@@ -76,6 +78,7 @@ __all__ = [
     "parse_schema",
     "parse_table",
     "placeholders",
+    "problem",
     "problems",
 ]
 

@@ -28,9 +28,13 @@ from brookmq.node.backup import Backup, Kept
 from brookmq.node.event_messages import EventMessages
 from brookmq.node.kept_sessions import KeptSessions
 from brookmq.node.opening import Opened
+from brookmq.node.pipeline_health import PipelineHealth
+from brookmq.node.pipeline_process import PipelineProcess, pipeline_folder
 from brookmq.node.readers import DeclaredReaders
 from brookmq.node.recovering import recover
 from brookmq.node.retention import Retention
+from brookmq.node.rule_book import RuleBook
+from brookmq.node.rule_checker import RuleChecker
 from brookmq.node.sink import Sink
 from brookmq.node.storage import Storage
 from brookmq.node.sys_topics import SysTopics
@@ -82,6 +86,9 @@ class Node:
             required=config.plugins.required,
             settings=config.plugins.settings,
         )
+        self.checker = RuleChecker(pipeline_folder(config) / "checker", float(config.pipeline.checker_idle))
+        self.pipeline_health = PipelineHealth()
+        self._pipeline = PipelineProcess(config, self.alarms, self.pipeline_health)
         self.view = View(self)
         self.http_address = ""
         self.loop_lag = 0.0
@@ -117,6 +124,8 @@ class Node:
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         self._serving = True
+        if self.config.pipeline.autostart:
+            self._pipeline.begin(self.http_address)
         log.info("%s", self.open_files)
 
     async def _start_http(self) -> None:
@@ -133,12 +142,15 @@ class Node:
         self._why_not = "the node is stopping"
         self.broker.accepting = False
         self.listeners.stop_accepting()
+        pipeline = self.loop.create_task(self._pipeline.stop())  # its queries tell how far they are, over HTTP
         await self.hub.close_all(float(self.config.edge.drain_time))
         self.listeners.close()
         await self.plugins.stop()
         await self.broker.hooks.stop()
         if self._ticking is not None:
             self._ticking.cancel()
+        await pipeline
+        await self.checker.close()
         if self._http is not None:
             await self._http.stop()
         await self.sink.close()
@@ -191,6 +203,7 @@ class Node:
         readers = DeclaredReaders(pipeline, opened.journal, self.alarms, float(self.config.journal.readers_wait))
         self._retention = Retention(opened.journal, readers, float(self.config.journal.max_age))
         self._retention.begin()
+        self.view.rule_facts.book = RuleBook(pipeline)
         self.view.pipeline_facts.declared = readers
         self.view.pipeline_facts.retention = self._retention
         self._sessions = KeptSessions(self.broker, opened.sessions)

@@ -25,6 +25,7 @@ from brookmq.broker.topics import Entry, Node
 from brookmq.mqtt import reasons
 from brookmq.mqtt.properties import Properties
 from brookmq.node.pipeline_view import PipelineFacts
+from brookmq.node.rule_view import RuleFacts
 from brookmq.ops.paging import Listing
 from brookmq.ops.view import (
     AlarmInfo,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from brookmq.node.backup import Backup
     from brookmq.node.node import Node as RunningNode
     from brookmq.ops.pipeline_view import PipelineView
+    from brookmq.ops.rule_view import RuleView
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 SEPARATOR = "\x00"  # stands in no client id and no filter [MQTT-1.5.4-2]
@@ -62,6 +64,7 @@ class View:
         self._broker = node.broker
         self.backup: Backup | None = None  # once what the node keeps is open
         self.pipeline_facts = PipelineFacts(node.config, node.storage, node.sink)
+        self.rule_facts = RuleFacts(node.storage, float(node.config.store.wait), node.checker, node.pipeline_health)
         self._most = 0
         self._compiled = "plain" not in _pure.form()
         sessions = self._broker.sessions.by_client_id
@@ -230,6 +233,9 @@ class View:
 
     def pipeline(self) -> PipelineView:
         return self.pipeline_facts
+
+    def rules(self) -> RuleView:
+        return self.rule_facts
 
     # -- subscriptions and topics
 

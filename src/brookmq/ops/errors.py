@@ -17,6 +17,8 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from brookmq.base.errors import OperationError, PeerError
+from brookmq.base.rule_documents import DocumentError, problem
+from brookmq.ops.rule_view import CannotCheckError, ConflictError, RuleRefusedError
 
 CODES: Mapping[int, str] = {
     HTTPStatus.BAD_REQUEST: "bad_request",
@@ -25,19 +27,22 @@ CODES: Mapping[int, str] = {
     HTTPStatus.NOT_FOUND: "not_found",
     HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
     HTTPStatus.REQUEST_TIMEOUT: "request_timeout",
+    HTTPStatus.CONFLICT: "conflict",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "too_large",
     HTTPStatus.TOO_MANY_REQUESTS: "too_many_requests",
     HTTPStatus.INTERNAL_SERVER_ERROR: "internal_error",
+    HTTPStatus.NOT_IMPLEMENTED: "not_implemented",
     HTTPStatus.SERVICE_UNAVAILABLE: "unavailable",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorBody:
-    """What every error answers with."""
+    """What every error answers with. ``details`` are for programs, where there are any: line and column in a rule."""
 
     code: str
     message: str
+    details: Mapping[str, Any] | None = None
 
 
 class ApiError(HTTPException):
@@ -47,10 +52,13 @@ class ApiError(HTTPException):
         super().__init__(status, message, headers)
 
 
-def error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def error_response(
+    status: int, message: str, headers: Mapping[str, str] | None = None, details: Mapping[str, Any] | None = None
+) -> JSONResponse:
     """The one shape of an error."""
     code = CODES.get(status, HTTPStatus(status).phrase.lower().replace(" ", "_"))
-    return JSONResponse({"code": code, "message": message}, status_code=status, headers=headers)
+    body = {"code": code, "message": message} | ({} if details is None else {"details": details})
+    return JSONResponse(body, status_code=status, headers=headers)
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -71,6 +79,24 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(PeerError)
     async def on_refused(_request: Request, error: PeerError) -> JSONResponse:
         return error_response(HTTPStatus.BAD_REQUEST, f"{error} (MQTT reason 0x{error.reason:02X})")
+
+    @app.exception_handler(DocumentError)
+    async def on_wrong_document(_request: Request, error: DocumentError) -> JSONResponse:
+        return error_response(HTTPStatus.BAD_REQUEST, str(error))
+
+    @app.exception_handler(RuleRefusedError)
+    async def on_refused_rule(_request: Request, error: RuleRefusedError) -> JSONResponse:
+        details = {"line": error.line, "column": error.column} if error.line else None
+        where = f"line {error.line}, column {error.column}: " if error.line else ""
+        return error_response(HTTPStatus.BAD_REQUEST, f"{where}{error}", details=details)
+
+    @app.exception_handler(ConflictError)
+    async def on_conflict(_request: Request, error: ConflictError) -> JSONResponse:
+        return error_response(HTTPStatus.CONFLICT, str(error))
+
+    @app.exception_handler(CannotCheckError)
+    async def on_nothing_to_check_with(_request: Request, error: CannotCheckError) -> JSONResponse:
+        return error_response(HTTPStatus.NOT_IMPLEMENTED, str(error))
 
     @app.exception_handler(OperationError)
     async def on_operation_error(_request: Request, error: OperationError) -> JSONResponse:
@@ -94,5 +120,4 @@ def _complaint(detail: Mapping[str, Any]) -> str:
     where: Sequence[str | int] = detail["loc"]
     if detail["type"] == "json_invalid":
         return f"body: not JSON at character {where[-1]}"
-    message: str = detail["msg"].removeprefix("Value error, ")
-    return f"{'.'.join(map(str, where))}: {message}"
+    return problem(where, detail)

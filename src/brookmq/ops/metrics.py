@@ -7,10 +7,11 @@ a sentence in :data:`brookmq.base.counters.HELP` or :data:`GAUGE_HELP`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isnan
 
 from brookmq.base.counters import HELP as COUNTER_HELP
+from brookmq.ops.rule_view import RuleInfo
 from brookmq.ops.view import NodeInfo, NodeView
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -44,6 +45,21 @@ GAUGE_HELP: Mapping[str, str] = {
 }
 """What the gauges and the counters outside of the broker mean; one that is not here is described by its name."""
 
+_LAG = "Messages of the journal that a declared reader has not read"
+_LOST = "Messages that were gone before a declared reader read them"
+
+_RULE_FIGURES = {
+    "matched": ("counter", "Messages that matched the topic filters of a rule"),
+    "passed": ("counter", "Rows that came out of a rule"),
+    "failed": ("counter", "Messages that a rule could not decode"),
+    "actions_failed": ("counter", "Batches that an action of a rule did not take"),
+    "restarts": ("counter", "Times that a rule was started again after a failure"),
+    "lag": ("gauge", "Messages of the journal that a rule has not read"),
+    "rows_per_second": ("gauge", "Messages that a rule reads in a second"),
+    "batch_ms": ("gauge", "How long the last batch of a rule took"),
+}
+"""By the name of a figure in the statistics of a rule."""
+
 _UNITS = {"_s": "_seconds", "_ms": "_milliseconds"}
 
 
@@ -66,15 +82,33 @@ def _lines(view: NodeView) -> Iterator[str]:
     if readers:
         lags = {reader.name: reader.lag for reader in readers}
         lost = {reader.name: reader.lost for reader in readers}
-        yield from _by_reader("reader_lag", "Messages of the journal that a declared reader has not read", lags)
-        yield from _by_reader("reader_lost", "Messages that were gone before a declared reader read them", lost)
+        yield from _each("reader_lag", "gauge", "reader", _LAG, lags)
+        yield from _each("reader_lost", "gauge", "reader", _LOST, lost)
+    yield from _family(
+        "pipeline_alive", "gauge", "1 while a pipeline reports", int(view.rules().pipeline_status().alive)
+    )
+    yield from _rules(view.rules().known_rules())
 
 
-def _by_reader(name: str, help_text: str, values: Mapping[str, int]) -> Iterator[str]:
-    full_name = metric_name(name, "gauge")
-    yield f"# HELP {full_name} {help_text}\n# TYPE {full_name} gauge\n"
-    for reader, value in values.items():
-        yield f'{full_name}{{reader="{_escaped(reader)}"}} {value}\n'
+def _rules(rules: Sequence[RuleInfo]) -> Iterator[str]:
+    """What a pipeline that is alive has told of rules. Counters begin again with each pipeline."""
+    if not rules:
+        return
+    running = {rule.name: int(rule.state == "running") for rule in rules}
+    yield from _each("rule_running", "gauge", "rule", "1 while a pipeline runs the rule", running)
+    told = {rule.name: rule.statistics for rule in rules if rule.statistics is not None}
+    for name, (kind, help_text) in _RULE_FIGURES.items():
+        values = {rule: getattr(statistics, name) for rule, statistics in told.items()}
+        if values:
+            yield from _each(f"rule_{name}", kind, "rule", help_text, values)
+
+
+def _each(name: str, kind: str, label: str, help_text: str, values: Mapping[str, float]) -> Iterator[str]:
+    """A family with a value for each name."""
+    full_name = metric_name(name, kind)
+    yield f"# HELP {full_name} {help_text}\n# TYPE {full_name} {kind}\n"
+    for labelled, value in values.items():
+        yield f'{full_name}{{{label}="{_escaped(labelled)}"}} {_number(value)}\n'
 
 
 def help_of(name: str) -> str:

@@ -23,6 +23,7 @@ from datetime import datetime
 from typing import Generic, Literal, Protocol, TypeVar
 
 from brookmq.ops.pipeline_view import PipelineView
+from brookmq.ops.rule_view import RuleView
 
 Row = TypeVar("Row")
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
@@ -187,7 +188,7 @@ class AlarmInfo:
 @dataclass(frozen=True, slots=True)
 class ImportResult:
     """What came of a backup: ``values`` are retained and delayed messages, ``messages`` those of the journal,
-    ``pipeline`` positions of queries, rules and schemas.
+    ``pipeline`` positions of queries, rules and what belongs to them.
     ``messages_left`` had been sent to their clients and not acknowledged, and are not in the backup's journal."""
 
     values: int
@@ -264,3 +265,6 @@ class NodeView(Protocol):
 
     def pipeline(self) -> PipelineView:
         """What programs that process the journal may see."""
+
+    def rules(self) -> RuleView:
+        """Rules and what belongs to them."""

@@ -6,8 +6,10 @@
 | ``n`` + name                                     | a ``ReaderState``: how far a reader of the journal has come    |
 | ``r`` + name                                     | a rule                                                         |
 | ``s`` + name                                     | a schema                                                       |
+| ``t`` + name                                     | a declared table                                               |
+| ``u`` + name                                     | a resource: a connection that actions of rules share           |
 
-Every state begins with its format number, 1. Rules and schemas are JSON behind it, and mean nothing here. Changes are
+Every state begins with its format number, 1. The last four are JSON behind it, and mean nothing here. Changes are
 those of ``value_record``: SET with a state, DELETED.
 
 A row that a query publishes has an *origin* in the journal that names query, partition, batch and row: by it a start
@@ -28,6 +30,8 @@ SINK_KEY: Final = b"q"
 READER_KEY: Final = b"n"
 RULE_KEY: Final = b"r"
 SCHEMA_KEY: Final = b"s"
+TABLE_KEY: Final = b"t"
+RESOURCE_KEY: Final = b"u"
 
 FORMAT: Final = 1
 ORIGIN: Final = b"sink\0"
@@ -157,7 +161,7 @@ def decode_reader(state: bytes) -> ReaderState:
         raise BadRecord(f"a reader is {_described(state)}") from None
 
 
-# -- rules and schemas
+# -- rules, schemas, tables and resources
 
 
 def encode_document(fields: Mapping[str, Any]) -> bytes:

@@ -140,3 +140,10 @@ def test_what_servers_of_the_store_need(certificate: dict[str, str]) -> None:
 @pytest.mark.parametrize("key", ["user", "password", "token", "ca", "cert", "key"])
 def test_keys_for_servers_without_servers(key: str) -> None:
     assert problems(store={key: "x"}) == [f"store.{key}: it is for store.servers, and there are none"]
+
+
+def test_a_pipeline_needs_http() -> None:
+    assert problems(pipeline={"autostart": True}) == []
+    assert problems(pipeline={"autostart": True}, http={"enable": False}) == [
+        "pipeline.autostart: a pipeline asks the node over HTTP: it needs http.enable = true"
+    ]

@@ -79,3 +79,18 @@ def test_a_crash_takes_what_was_not_stored() -> None:
     again.states.begin()
     again.settle()
     assert again.states.items(b"") == [(b"a", b"1")]
+
+
+def test_who_watches_is_told_of_changes_by_whomever() -> None:
+    world = World()
+    world.states.begin()
+    world.settle()
+    told: list[tuple[bytes, bytes | None]] = []
+    world.states.watch(b"k", lambda key: told.append((key, world.states.get(key))))
+    world.states.put(b"k1", b"a")
+    world.states.put(b"other", b"a")
+    world.states.put(b"k1", b"b")
+    world.states.clear()
+    assert told == [(b"k1", b"a"), (b"k1", b"b"), (b"k1", None)]
+    assert not world.states.remove(b"k1")
+    assert len(told) == 3

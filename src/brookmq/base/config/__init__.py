@@ -7,7 +7,7 @@ problems at once. The tables and keys are the models in the modules beside this 
 from brookmq.base.config.listeners import Certificate, Http, Listener, Tls
 from brookmq.base.config.load import check, load
 from brookmq.base.config.model import Config, unprotected
-from brookmq.base.config.operation import Access, Cluster, Edge, Log, LogLevel, Node, Plugins
+from brookmq.base.config.operation import Access, Cluster, Edge, Log, LogLevel, Node, Pipeline, Plugins
 from brookmq.base.config.protocol import (
     AutoSubscribe,
     Delayed,
@@ -41,6 +41,7 @@ __all__ = [
     "LogLevel",
     "Mqtt",
     "Node",
+    "Pipeline",
     "Plugins",
     "Retained",
     "Rewrite",

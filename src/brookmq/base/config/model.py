@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import Field
 
 from brookmq.base.config.listeners import LISTENER_EXAMPLES, Certificate, Http, Listener
-from brookmq.base.config.operation import Access, Cluster, Edge, Log, Node, Plugins
+from brookmq.base.config.operation import Access, Cluster, Edge, Log, Node, Pipeline, Plugins
 from brookmq.base.config.protocol import (
     AutoSubscribe,
     Delayed,
@@ -43,6 +43,7 @@ class Config(Section):
     session: Session = Field(default_factory=Session)
     store: Store = Field(default_factory=Store)
     journal: Journal = Field(default_factory=Journal)
+    pipeline: Pipeline = Field(default_factory=Pipeline)
     edge: Edge = Field(default_factory=Edge)
     retained: Retained = Field(default_factory=Retained)
     delayed: Delayed = Field(default_factory=Delayed)
@@ -81,6 +82,8 @@ def conflicts(config: Config) -> Iterator[ConfigError]:
     yield from _bind_conflicts(config)
     yield from _store_conflicts(config.store)
     yield from _journal_conflicts(config.journal)
+    if config.pipeline.autostart and not config.http.enable:
+        yield ConfigError("pipeline.autostart", "a pipeline asks the node over HTTP: it needs http.enable = true")
     plugins = config.plugins
     if not (plugins.enabled or plugins.required):  # a plugin may be the authenticator: the node asks when it knows
         yield from unprotected(config)

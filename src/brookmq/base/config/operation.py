@@ -1,11 +1,11 @@
-"""How a node runs: ``[node]``, ``[cluster]``, ``[edge]``, ``[access]``, ``[log]``, ``[plugins]``."""
+"""How a node runs: ``[node]``, ``[cluster]``, ``[edge]``, ``[access]``, ``[pipeline]``, ``[log]``, ``[plugins]``."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 from brookmq.base.config.section import Limit, Section, setting
-from brookmq.base.config.values import HOUR, KIB, MIB, MINUTE, SECOND, Duration, Size
+from brookmq.base.config.values import DAY, HOUR, KIB, MIB, MINUTE, SECOND, Duration, Size
 
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 
@@ -75,6 +75,32 @@ class Access(Section):
     anonymous: bool = setting(
         False,
         "Let everybody in from everywhere. Off and without an authenticator, MQTT listens on loopback addresses only.",
+    )
+
+
+class Pipeline(Section):
+    """``[pipeline]``: rules, and the program that runs them (`brookmq pipeline run`)."""
+
+    autostart: bool = setting(
+        False, "Start a pipeline with the node, and keep it running. It needs the HTTP server, and Spark installed."
+    )
+    master: str = setting(
+        "local[*,4]", "The Spark that such a pipeline uses: all cores of this machine, or a cluster.", min_length=1
+    )
+    data_dir: str = setting("", "Folder in which a pipeline keeps how far it is; empty for pipeline in node.data_dir.")
+    rows_per_batch: int = setting(
+        100_000,
+        "Messages that a rule reads in one go.",
+        limit=Limit("What is left is read in the next one.", unit="messages"),
+        ge=1,
+        le=100_000_000,
+    )
+    checker_idle: Duration = setting(
+        10 * MINUTE,
+        "How long the process that looks at rules with Spark stays after the last question.",
+        limit=Limit("It ends; the next question starts it again, which takes seconds."),
+        ge=1,
+        le=30 * DAY,
     )
 
 

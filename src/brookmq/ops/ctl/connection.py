@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 URL_DEFAULT = "http://127.0.0.1:18083"
 ANSWER_WAIT_S = 10.0
+SLOW_ANSWER_WAIT_S = 150.0  # where Spark may have to start first
 STREAM_WAIT_S = 60.0  # for the next piece of something long, and for the node to take one
 PAGE_ROWS = 1000
 
@@ -23,9 +24,14 @@ EXIT_NO_ANSWER = 3
 
 
 class NodeRefused(click.ClickException):
-    """The node answered, and the answer is no."""
+    """The node answered, and the answer is no. ``code`` and ``details`` are what it says to programs."""
 
     exit_code = EXIT_REFUSED
+
+    def __init__(self, message: str, code: str = "", details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.details = details or {}
 
 
 class NoAnswer(click.ClickException):
@@ -48,16 +54,24 @@ class Node:
     def get(self, path: str, **query: Any) -> Any:
         return self.request("GET", path, query={name: value for name, value in query.items() if value is not None})
 
-    def request(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: object = None) -> Any:
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: object = None,
+        wait_s: float = ANSWER_WAIT_S,
+    ) -> Any:
         """The decoded answer of a request under ``/api/v1``; ``None`` where there is nothing to say."""
-        status, answer = self._exchange(method, f"/api/v1{path}", query, body)
+        status, answer = self._exchange(method, f"/api/v1{path}", query, body, wait_s)
         if status >= HTTPStatus.BAD_REQUEST:
-            raise NodeRefused(f"the node says: {answer['message']}")
+            raise NodeRefused(f"the node says: {answer['message']}", answer.get("code", ""), answer.get("details"))
         return answer
 
     def ready(self) -> tuple[bool, str]:
         """Whether the node can serve clients, and if not, why."""
-        status, answer = self._exchange("GET", "/readyz", None, None)
+        status, answer = self._exchange("GET", "/readyz", None, None, ANSWER_WAIT_S)
         return status == HTTPStatus.OK, answer.get("message", "")
 
     def listing(self, path: str, limit: int | None, **query: Any) -> Iterator[Any]:
@@ -103,13 +117,13 @@ class Node:
             raise NodeRefused(f"the node says: {answer['message']}")
         return answer
 
-    def _exchange(self, method: str, path: str, query: Mapping[str, Any] | None, body: object) -> tuple[int, Any]:
+    def _exchange(
+        self, method: str, path: str, query: Mapping[str, Any] | None, body: object, wait_s: float
+    ) -> tuple[int, Any]:
         import httpx
 
-        with self._explained():
-            response = httpx.request(
-                method, self.url + path, params=query, json=body, timeout=ANSWER_WAIT_S, trust_env=False
-            )
+        with self._explained(wait_s):
+            response = httpx.request(method, self.url + path, params=query, json=body, timeout=wait_s, trust_env=False)
             return response.status_code, self._answer(response)
 
     def _answer(self, response: httpx.Response) -> Any:
@@ -119,7 +133,7 @@ class Node:
         return answer
 
     @contextmanager
-    def _explained(self, *, long: bool = False) -> Iterator[None]:
+    def _explained(self, wait_s: float = STREAM_WAIT_S, *, long: bool = False) -> Iterator[None]:
         """Everything that can go wrong on the way, as a sentence. What breaks off a ``long`` exchange is the node's
         end; where a short one breaks off, nobody spoke HTTP."""
         import httpx
@@ -135,7 +149,6 @@ class Node:
                 "its ready line."
             ) from None
         except httpx.TimeoutException:
-            wait_s = STREAM_WAIT_S if long else ANSWER_WAIT_S
             raise NoAnswer(
                 f"{self.url} did not answer within {wait_s:.0f} s. Is the node overloaded? Its log may tell."
             ) from None

@@ -9,8 +9,12 @@ from brookmq.ops.ctl.data import data
 from brookmq.ops.ctl.node import alarms, log_level, metrics, status
 from brookmq.ops.ctl.publish import publish
 from brookmq.ops.ctl.readers import readers
+from brookmq.ops.ctl.resources import resources
 from brookmq.ops.ctl.retained import retained
 from brookmq.ops.ctl.routing import subscriptions, topics
+from brookmq.ops.ctl.rules import rules
+from brookmq.ops.ctl.schemas import schemas
+from brookmq.ops.ctl.tables import tables
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,5 +35,21 @@ def ctl() -> None:
     """
 
 
-for command in (status, clients, subscriptions, topics, retained, publish, data, readers, metrics, alarms, log_level):
+for command in (
+    status,
+    clients,
+    subscriptions,
+    topics,
+    retained,
+    publish,
+    rules,
+    schemas,
+    tables,
+    resources,
+    readers,
+    data,
+    metrics,
+    alarms,
+    log_level,
+):
     ctl.add_command(command)

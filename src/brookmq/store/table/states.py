@@ -21,6 +21,7 @@ class KeyedStates:
         self._call_soon = call_soon
         self._parts: dict[int, dict[bytes, bytes]] = {}
         self._waiting: list[Callable[[], None]] = []
+        self._watchers: list[tuple[bytes, Callable[[bytes], None]]] = []
         table.on_part = self._on_part
         table.encode_part = self._encode_part
 
@@ -39,6 +40,10 @@ class KeyedStates:
         if self.loaded:
             self._call_soon(self._tell_loaded)
 
+    def watch(self, prefix: bytes, changed: Callable[[bytes], None]) -> None:
+        """Calls ``changed(key)`` after each change of a key that begins so, whoever makes it; not for what is loaded."""
+        self._watchers.append((prefix, changed))
+
     def get(self, key: bytes) -> bytes | None:
         self._check()
         return self._parts.get(part_of(key), {}).get(key)
@@ -55,6 +60,7 @@ class KeyedStates:
         self._check()
         self._parts.setdefault(part_of(key), {})[key] = state
         self.table.change(key, SET + state, done)
+        self._tell_changed(key)
 
     def remove(self, key: bytes, done: Callable[[], None] | None = None) -> bool:
         """Removes a state; whether there was one. Without one ``done`` is not called."""
@@ -67,12 +73,18 @@ class KeyedStates:
         if not states:
             del self._parts[part]
         self.table.change(key, DELETED, done)
+        self._tell_changed(key)
         return True
 
     def clear(self) -> None:
         """Removes everything."""
         for key, _ in self.items(b""):
             self.remove(key)
+
+    def _tell_changed(self, key: bytes) -> None:
+        for prefix, changed in self._watchers:
+            if key.startswith(prefix):
+                changed(key)
 
     def _check(self) -> None:
         if not self.loaded:
