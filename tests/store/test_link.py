@@ -6,6 +6,7 @@ import asyncio
 import time
 
 import pytest
+import uvloop
 
 from brookmq.base.errors import OperationError
 from brookmq.store.errors import (
@@ -145,6 +146,26 @@ def test_a_link_that_the_store_has_ended_is_made_anew() -> None:
 
     with running() as servers:
         run(test(servers))
+
+
+def test_a_connection_that_ends_in_the_moment_of_a_request_leaves_it_ambiguous() -> None:
+    """uvloop says RuntimeError where asyncio says OSError."""
+
+    async def test(servers: Servers) -> None:
+        async with linked(servers) as link:
+            client = link.client
+            client._flusher_task.cancel()  # so that it is the request itself that writes
+            await asyncio.gather(client._flusher_task, return_exceptions=True)
+            client._transport._io_writer.transport.abort()
+            with pytest.raises(Ambiguous, match="STREAM"):
+                await link.api("STREAM.INFO.NONE")
+            await until(lambda: not link.up, "it is noticed")
+            await until(lambda: link.up, "it is back")
+            with pytest.raises(StreamNotFound):
+                await link.api("STREAM.INFO.NONE")
+
+    with running() as servers:
+        uvloop.run(test(servers))
 
 
 def test_closing_leaves_no_task_behind() -> None:

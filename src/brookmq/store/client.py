@@ -68,6 +68,15 @@ class StoreClient(Client):
 class _Transport(TcpTransport):
     _left: asyncio.StreamWriter | None = None  # whose end was waited for
 
+    def write(self, payload: bytes) -> None:
+        self.writelines([payload])
+
+    def writelines(self, payload: list[bytes]) -> None:
+        try:
+            super().writelines(payload)  # type: ignore[no-untyped-call]
+        except RuntimeError as error:  # uvloop's word for a connection that has ended; the library knows OSError
+            raise ConnectionResetError(str(error)) from None
+
     def leave(self) -> None:
         """Ends an attempt that came to nothing, which the library forgets when it begins the next one."""
         if self._io_writer is not None:

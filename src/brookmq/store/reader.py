@@ -158,13 +158,13 @@ class Batches:
 
     async def query(self, query: dict[str, object]) -> list[Record]:
         """What the store's direct get answers to a query in its own words."""
-        client = await self._subscribed()
         self._asked += 1
-        self._reply = f"{self._inbox}.{self._asked}"
         self._records = []
         self._status = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(self._time_limit_s):
+                client = await self._subscribed()
+                self._reply = f"{self._inbox}.{self._asked}"
                 await client.publish(f"{API}.DIRECT.GET.{self._stream}", json.dumps(query).encode(), self._reply)
                 status, description = await self._status
         except TimeoutError:
