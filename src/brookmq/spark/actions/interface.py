@@ -12,6 +12,7 @@ fallback helps against that.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -20,6 +21,7 @@ from brookmq.base.errors import OperationError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_COLOUR: Final = re.compile("\x1b\\[[0-9;]*m")
 TAG_CHARACTERS: Final = 12  # 48 bits: the queries that ever write to one place don't collide
 
 
@@ -57,4 +59,10 @@ class Action(Protocol):
         end."""
 
     def close(self) -> None:
-        """Lets go of connections, and ends a ``write`` of another thread that only waits."""
+        """Lets go of connections. Another thread may be in ``write``, which ends soon if it only waits."""
+
+
+def one_line(error: Exception) -> str:
+    """What a library says, which may be many lines and coloured, in one."""
+    lines = (line.strip(" \t:↳") for line in _COLOUR.sub("", str(error)).splitlines())
+    return ": ".join(line for line in lines if line) or type(error).__name__
