@@ -88,6 +88,10 @@ class Plan:
     lost: Position
 
 
+class ConflictError(ValueError):
+    """A node does not do it as things are."""
+
+
 class NodeClient:
     """Speaks to the first of some nodes that answers, and stays with it as long as it does."""
 
@@ -167,6 +171,10 @@ class NodeClient:
 
     # One request
 
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        """Any other request below ``/api/v1``: its decoded answer."""
+        return self._ask(method, path, body)
+
     def _ask(self, method: str, path: str, body: object = None) -> Any:
         """The decoded answer of the first node that has one. Patient with nodes that are known to be there: what they
         lack comes back, while an address at which nobody is will be a wrong one."""
@@ -237,6 +245,8 @@ class NodeClient:
         self._answered = True
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
             raise ConnectionError(said)
+        if status == HTTPStatus.CONFLICT:
+            raise ConflictError(f"brookmq: {said}")
         if status == HTTPStatus.NOT_FOUND:
             raise LookupError(f"brookmq: {said}")
         raise ValueError(f"brookmq: {said}")
