@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from brookmq.spark import stream_reader
 from brookmq.spark.node_client import JournalFacts, NodeClient, Plan, Run, Shard, StoreAccess
 from brookmq.spark.options import source_options
-from brookmq.spark.planning import JournalPartition
+from brookmq.spark.planning import ROWS_WORTH_A_PART, JournalPartition
 from brookmq.spark.positions import to_checkpoint
 from brookmq.spark.stream_reader import POLL_IDLE_S, POLL_S, StreamReader
 
@@ -31,6 +31,7 @@ class MemoryNode:
         self.accesses = 0
         self.expires_at = 1e12
         self.lost: dict[int, int] = {}
+        self.empty: tuple[int, ...] = ()  # shards for which the index has nothing
         self.told_lost = 0
         self.reported: list[tuple[str, dict[int, int]]] = []
 
@@ -45,7 +46,8 @@ class MemoryNode:
         return JournalFacts(self.journal_id, "n@h", tuple(shards), store if credential else None)
 
     def plan(self, ranges: Mapping[int, tuple[int, int]], filters: Sequence[str], between: object = None) -> Plan:
-        return Plan({shard: [Run(1, 9, start, end)] for shard, (start, end) in ranges.items()}, self.lost)
+        runs = {shard: [] if shard in self.empty else [Run(1, 9, start, end)] for shard, (start, end) in ranges.items()}
+        return Plan(runs, self.lost)
 
     def at_time(self, moment: float) -> dict[int, int]:
         return {0: int(moment), 1: int(moment) + 1}
@@ -152,6 +154,39 @@ def test_tasks_have_a_credential_that_lasts(node: MemoryNode, monkeypatch: pytes
     monkeypatch.setattr("brookmq.spark.node_client.time.time", lambda: 53_000.0)
     assert stream.partitions(at(0, 0), at(1, 1))[0].task.store.password == "p2"
     assert stream.partitions(at(5, 5), at(5, 5)) == []
+
+
+def partition_ranges(stream: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[int, ...] | None]:
+    found = []
+    for partition in stream.partitions(start, end):
+        assert isinstance(partition, JournalPartition)
+        runs = partition.task.runs
+        found.append((partition.task.shard, runs[0].start, runs[0].end) if runs else None)
+    return found
+
+
+def test_a_batch_is_divided_in_the_same_way_on_any_machine(node: MemoryNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brookmq.spark.planning.os.cpu_count", lambda: 4)
+    node.ends = [3 * ROWS_WORTH_A_PART, ROWS_WORTH_A_PART]
+    start = at(0, 0)
+    end = reader().latestOffset(start, ALL)
+    assert end == {**at(*node.ends), "parts": 4}
+    first = partition_ranges(reader(), start, end)
+    assert len(first) == 4
+    monkeypatch.setattr("brookmq.spark.planning.os.cpu_count", lambda: 64)
+    assert partition_ranges(reader(minPartitions="9"), start, end) == first
+    assert reader().latestOffset(end, ALL) == end  # nothing new is nothing new for Spark
+    assert reader(minPartitions="9").latestOffset(start, ALL)["parts"] == 9
+    assert reader().latestOffset(start, ReadMaxRows(1000)) == at(750, 250)
+
+
+def test_partitions_keep_their_numbers_when_the_index_knows_more(node: MemoryNode) -> None:
+    whole = partition_ranges(reader(), at(0, 0), at(10, 20))
+    assert whole == [(0, 0, 10), (1, 0, 20)]
+    node.empty = (0,)
+    assert partition_ranges(reader(), at(0, 0), at(10, 20)) == [None, (1, 0, 20)]
+    (nothing, _) = reader().partitions(at(0, 0), at(10, 20))
+    assert list(reader().read(nothing)) == []
 
 
 def test_a_reader_travels_without_credential(node: MemoryNode) -> None:

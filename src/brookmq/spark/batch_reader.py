@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from brookmq.spark.journal_reader import ReadSettings, loss_message, read_task
 from brookmq.spark.node_client import JournalFacts, NodeClient
 from brookmq.spark.options import EARLIEST, LATEST, Place, SourceOptions
-from brookmq.spark.planning import JournalPartition, plan_tasks, ranges_between
+from brookmq.spark.planning import JournalPartition, parts_worth, plan_tasks, ranges_between
 from brookmq.spark.positions import Position
 from brookmq.spark.push_down import Bounds, bounds_of
 
@@ -37,13 +37,14 @@ class BatchReader(DataSourceReader):
         end = resolved(options.end or LATEST, "endingPosition", facts, client)
         end = {shard: min(offset, facts.ends[shard]) for shard, offset in end.items()}
         bounds = self._bounds
+        ranges = bounds.within(ranges_between(start, end))
         tasks = plan_tasks(
             client,
             facts,
             store,
-            bounds.within(ranges_between(start, end)),
+            ranges,
             bounds.filters or options.filters,
-            partitions_min=options.partitions_min,
+            wanted=parts_worth(ranges, options.partitions_min),
             between=bounds.between,
         )
         client.close()

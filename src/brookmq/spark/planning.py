@@ -3,6 +3,11 @@
 A shard is one partition: its records are in order, and one worker reads them as quickly as Spark takes them. Where
 there are fewer shards than cores and much to read, the ranges are cut into parts first, and each part is planned by the
 node for itself: so each knows the offsets that it is accountable for, and no message is lost between two of them.
+
+A batch of a stream is planned once more when a query died before it had ended, and a sink that drops what it has knows
+rows by their partition. So the partitions of a stream follow from the two positions around a batch alone: how many
+parts there are stands in the position itself, whatever machine the driver is on, and a part for which the index has
+nothing keeps its place, since the index may say less after a restart.
 """
 
 from __future__ import annotations
@@ -33,7 +38,8 @@ class JournalPartition(InputPartition):
 
     def __repr__(self) -> str:
         runs = self.task.runs
-        return f"JournalPartition({self.task.shard}, offsets {runs[0].start} to {runs[-1].end})"
+        what = f"offsets {runs[0].start} to {runs[-1].end}" if runs else "nothing"
+        return f"JournalPartition({self.task.shard}, {what})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +51,25 @@ class Tasks:
 
 
 def ranges_between(start: Mapping[int, int], end: Mapping[int, int]) -> Ranges:
-    """The ranges from one position to another that are not empty."""
-    return {shard: (offset, end[shard]) for shard, offset in start.items() if end[shard] > offset}
+    """The ranges from one position to another that are not empty, by shard."""
+    return {shard: (start[shard], end[shard]) for shard in sorted(start) if end[shard] > start[shard]}
 
 
-def parts(ranges: Ranges, wanted: int | None) -> list[Ranges]:
-    """The same ranges in so many pieces that there is work for all cores; each piece has one range of a shard at most.
+def parts_worth(ranges: Ranges, partitions_min: int | None) -> int:
+    """Into how many parts it pays to cut the ranges: one for each core of this machine, if they are long."""
+    wanted = partitions_min or min(os.cpu_count() or 1, _rows(ranges) // ROWS_WORTH_A_PART)
+    return max(len(ranges), min(wanted, PARTS_MAX))
 
-    ``wanted`` is how many partitions there should be; None for the cores of this machine, if the ranges are long.
-    """
+
+def _rows(ranges: Ranges) -> int:
+    return sum(end - start for start, end in ranges.values())
+
+
+def parts(ranges: Ranges, wanted: int) -> list[Ranges]:
+    """The same ranges in about so many parts, in pieces that have one range of a shard at most."""
     if not ranges:
         return []
-    rows = sum(end - start for start, end in ranges.values())
-    if wanted is None:
-        wanted = min(os.cpu_count() or 1, rows // ROWS_WORTH_A_PART)
+    rows = _rows(ranges)
     wanted = max(len(ranges), min(wanted, PARTS_MAX))
     pieces: list[Ranges] = []
     for shard, (start, end) in ranges.items():
@@ -78,19 +89,26 @@ def plan_tasks(
     ranges: Ranges,
     filters: Sequence[str],
     *,
-    partitions_min: int | None = None,
+    wanted: int,
     between: tuple[float, float] | None = None,
+    in_place: bool = False,
 ) -> Tasks:
-    """Asks the node which records hold something, and makes tasks of them."""
+    """Asks the node which records hold something, and makes tasks of them.
+
+    ``in_place``: tasks without records stay where others come behind them, so that the number of a partition is the
+    same whatever the index says.
+    """
     streams = {shard.number: shard.stream for shard in facts.shards}
-    partitions: list[JournalPartition] = []
+    tasks: list[ReadTask] = []
     lost: Position = {}
-    for piece in parts(ranges, partitions_min):
+    for piece in parts(ranges, wanted):
         plan = client.plan(piece, filters, between)
-        for shard, runs in plan.runs.items():
-            if runs:
-                partitions.append(JournalPartition(ReadTask(shard, streams[shard], tuple(runs), facts.node, store)))
+        tasks += [ReadTask(shard, streams[shard], tuple(plan.runs[shard]), facts.node, store) for shard in piece]
         for shard, count in plan.lost.items():
             if count:
                 lost[shard] = lost.get(shard, 0) + count
-    return Tasks(partitions, lost)
+    if not in_place:
+        tasks = [task for task in tasks if task.runs]
+    while tasks and not tasks[-1].runs:
+        tasks.pop()
+    return Tasks([JournalPartition(task) for task in tasks], lost)

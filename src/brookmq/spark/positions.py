@@ -1,7 +1,8 @@
 """Positions: for each shard the first offset that was not read; and their form in Spark's checkpoints.
 
 A checkpoint outlives the journal that it speaks of: a data folder may be new, and its offsets mean something else then.
-So a journal has an id, and it stands beside the offsets.
+So a journal has an id, and it stands beside the offsets. So does the number of parts that the way to a position is
+divided into, where it is: whoever reads that way once more, on whatever machine, divides it in the same way.
 """
 
 from __future__ import annotations
@@ -13,9 +14,15 @@ from typing import Any
 Position = dict[int, int]
 
 
-def to_checkpoint(journal: str, position: Mapping[int, int]) -> dict[str, Any]:
-    """What Spark keeps."""
-    return {"journal": journal, "offsets": {str(shard): position[shard] for shard in sorted(position)}}
+def to_checkpoint(journal: str, position: Mapping[int, int], parts: int | None = None) -> dict[str, Any]:
+    """What Spark keeps; ``parts`` only where shards are divided."""
+    kept: dict[str, Any] = {"journal": journal, "offsets": {str(shard): position[shard] for shard in sorted(position)}}
+    return kept if parts is None else {**kept, "parts": parts}
+
+
+def parts_of(kept: Mapping[str, Any]) -> int:
+    """Into how many parts the way to a position is divided; 0: one for each shard."""
+    return int(kept.get("parts", 0))
 
 
 def from_checkpoint(journal: str, kept: Mapping[str, Any], shards: int) -> Position:

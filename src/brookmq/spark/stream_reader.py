@@ -21,8 +21,8 @@ from brookmq.spark.batch_reader import resolved
 from brookmq.spark.journal_reader import ReadSettings, loss_message, read_task
 from brookmq.spark.node_client import JournalFacts, NodeClient, StoreAccess
 from brookmq.spark.options import LATEST, SourceOptions
-from brookmq.spark.planning import JournalPartition, plan_tasks, ranges_between
-from brookmq.spark.positions import Position, advanced, from_checkpoint, to_checkpoint
+from brookmq.spark.planning import JournalPartition, parts_worth, plan_tasks, ranges_between
+from brookmq.spark.positions import Position, advanced, from_checkpoint, parts_of, to_checkpoint
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +73,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = {shard: max(end, position[shard]) for shard, end in (self._target or facts.ends).items()}
         if isinstance(limit, ReadMaxRows):
             ends = advanced(position, ends, limit.max_rows)
-        return to_checkpoint(facts.journal, ends)
+        if ends == position:
+            return dict(start)  # with all that stands in it: Spark compares the texts
+        ranges = ranges_between(position, ends)
+        parts = parts_worth(ranges, self._options.partitions_min)
+        return to_checkpoint(facts.journal, ends, parts if parts > len(ranges) else None)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         facts = self._look()
@@ -95,7 +99,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         options = self._options
         tasks = plan_tasks(
-            self._client, facts, store, ranges, options.filters, partitions_min=options.partitions_min
+            self._client, facts, store, ranges, options.filters, wanted=parts_of(end), in_place=True
         )  # fmt: skip
         if tasks.lost:
             if options.fail_on_data_loss:
@@ -105,7 +109,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return tasks.partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, JournalPartition):
+        if not isinstance(partition, JournalPartition) or not partition.task.runs:
             return iter(())
         return read_task(partition.task, self._settings)
 
