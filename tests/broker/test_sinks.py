@@ -237,6 +237,26 @@ def test_a_row_that_cannot_be_published_ends_what_came_with_it(node: PipelineNod
     assert sorted(received(node)) == sorted(payloads(0, 0, 3))
 
 
+def test_a_query_that_is_done_can_be_forgotten(node: PipelineNode) -> None:
+    node.rows(1, 0, 3)
+    others = [sink_key(name, 3) for name in ("query2", "quer", "query\u00ff", "other")]
+    for key in others:
+        node.sinks.take(key, Row(0, 0), [message(0, 0)], node.now, lambda: None)
+    node.settle()
+    assert node.sinks.position(KEY) == Row(1, 3)
+    node.pipeline.hold()
+    node.sinks.take(sink_key("query", 4), Row(9, 0), [message(9, 0)], node.now, lambda: None)
+    node.sinks.forget("query")
+    node.pipeline.release()
+    node.settle()
+    assert node.sinks.position(KEY) == NOTHING
+    assert node.sinks.position(sink_key("query", 4)) == Row(9, 0), "it was on its way"
+    assert [node.sinks.position(key) for key in others] == [Row(0, 0)] * 4
+    node.rows(1, 0, 3)
+    node.settle()
+    assert sorted(received(node)).count(b"1:0") == 2
+
+
 def test_queries_that_are_long_gone_are_forgotten(node: PipelineNode) -> None:
     node.rows(0, 0, 1)
     other = sink_key("other", 0)

@@ -57,6 +57,10 @@ class MemoryPipeline:
         self.rows.append((query, partition, body))
         return await self.sink_position(query, partition)
 
+    async def forget_sink(self, query: str) -> None:
+        self._check()
+        self.rows = [row for row in self.rows if row[0] != query]
+
     def readers(self) -> Sequence[ReaderInfo]:
         return [self.declared[name] for name in sorted(self.declared)]
 

@@ -93,3 +93,5 @@ def test_rows_go_to_the_node_as_they_came(api: httpx.Client, memory_node: Memory
     ):
         assert wrong.status_code == HTTPStatus.BAD_REQUEST
     assert len(memory_node.journal.rows) == 1
+    assert api.delete("/api/v1/publish/exactly-once/a%2Fb").status_code == HTTPStatus.NO_CONTENT
+    assert memory_node.journal.rows == []

@@ -31,6 +31,7 @@ from brookmq.store.pipeline_record import (
     is_sink,
     origin_of,
     row_of,
+    sink_key,
 )
 from brookmq.store.table.states import KeyedStates
 
@@ -193,6 +194,14 @@ class Sinks:
             raise
         finally:
             one_is_stored()
+
+    def forget(self, query: str) -> None:
+        """Nothing is known of a query any more, but of its rows that are on their way."""
+        assert self.states is not None
+        first = sink_key(query, 0)
+        for key, _ in self.states.items(first[:-4]):  # the partition ends a key
+            if len(key) == len(first) and key not in self._partitions:
+                self.states.remove(key)
 
     def _advance(self, key: bytes, partition: _Partition) -> None:
         """The portions that are stored, up to the first that is not: a position has nothing missing below it."""

@@ -84,6 +84,9 @@ class PipelineFacts:
     async def publish_rows(self, query: str, partition: int, body: bytes) -> SinkPosition:
         return SinkPosition(*await self._sink.publish(query, partition, body))
 
+    async def forget_sink(self, query: str) -> None:
+        await self._sink.forget(query)
+
     # -- declared readers
 
     def readers(self) -> Sequence[ReaderInfo]:

@@ -65,6 +65,11 @@ class Sink:
         except TimeoutError:
             raise OperationError("the rows are not stored yet: the store does not answer; send them again") from None
 
+    async def forget(self, query: str) -> None:
+        """Rows under this name are new ones from now on."""
+        await self._ready()
+        self._sinks.forget(query)
+
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()

@@ -109,6 +109,9 @@ class PipelineView(Protocol):
         """Publish rows that were not published before, and answer when all are stored. ``PeerError`` with the number of
         the row that can't be published."""
 
+    async def forget_sink(self, query: str) -> None:
+        """Forget how far a query has published; none of that name is no error."""
+
     def readers(self) -> Sequence[ReaderInfo]:
         """Declared readers by name; none while they are not known yet."""
 

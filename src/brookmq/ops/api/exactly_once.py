@@ -41,6 +41,14 @@ async def publish_exactly_once(view: View, request: Request, query: Query, parti
     return await view.pipeline().publish_rows(query, partition, await request.body())
 
 
+@router.delete("/publish/exactly-once/{query}", status_code=HTTPStatus.NO_CONTENT)
+async def forget_published(view: View, query: Query) -> None:
+    """Forget a query that is done: what comes under its name later is published as if it were new. Queries that have
+    published nothing for 90 days are forgotten without being told."""
+    _check(query)
+    await view.pipeline().forget_sink(query)
+
+
 def _check(query: str) -> None:
     if not query or len(query.encode()) > QUERY_BYTES_MAX:
         raise ApiError(HTTPStatus.BAD_REQUEST, f"path.query: it has 1 to {QUERY_BYTES_MAX} bytes")
