@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from brookmq.spark import node_client
-from brookmq.spark.node_client import NodeClient, Run
+from brookmq.spark.node_client import ROWS, NodeClient, RowRefusedError, Run
 from tests.harness.node import free_port
 
 FACTS = {
@@ -51,7 +51,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         size = int(self.headers.get("Content-Length") or 0)
-        body = json.loads(self.rfile.read(size)) if size else None
+        data = self.rfile.read(size)
+        is_json = self.headers.get("Content-Type") == "application/json"
+        body = json.loads(data) if is_json else (self.headers.get("Content-Type"), data) if size else None
         self.server.asked.append((self.command, self.path, body, self.headers.get("Authorization")))
         status, answer = self.server.answer(self.path)
         data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
@@ -60,7 +62,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    do_POST = do_PUT = do_GET  # noqa: N815 - the library's names
+    do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815 - the library's names
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -130,6 +132,47 @@ def test_what_a_reader_has_lost(node: StandIn, client: NodeClient) -> None:
     assert client.reader_lost("me") == 5
     node.answer = lambda path: (404, {"code": "not_found", "message": "no reader 'me' on this node"})
     assert client.reader_lost("me") == 0
+
+
+def test_rows(node: StandIn, client: NodeClient) -> None:
+    node.answer = lambda path: (200, {"batch": 3, "row": 17})
+    assert client.publish_rows("a/b c", 5, b"\x00rows") == (3, 17)
+    node.answer = lambda path: (204, b"")
+    client.forget_query("a/b c")
+    assert [asked[:3] for asked in node.asked] == [
+        ("POST", "/api/v1/publish/exactly-once/a%2Fb%20c/5", (ROWS, b"\x00rows")),
+        ("DELETE", "/api/v1/publish/exactly-once/a%2Fb%20c", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "code"),
+    [
+        ("row 12: topic name: empty (MQTT reason 0x90)", "topic name: empty", 0x90),
+        ("row 12: what (ever) it is", "what (ever) it is", 0),
+    ],
+)
+def test_a_row_that_is_refused(node: StandIn, client: NodeClient, said: str, reason: str, code: int) -> None:
+    node.answer = lambda path: (400, {"code": "bad_request", "message": said})
+    with pytest.raises(RowRefusedError) as raised:
+        client.publish_rows("q", 0, b"rows")
+    assert (raised.value.row, raised.value.reason, raised.value.code) == (12, reason, code)
+
+
+def test_rows_that_are_refused_for_another_reason(node: StandIn, client: NodeClient) -> None:
+    node.answer = lambda path: (400, {"code": "bad_request", "message": "rows: no batch and row"})
+    with pytest.raises(ValueError, match="rows: no batch and row") as raised:
+        client.publish_rows("q", 0, b"rows")
+    assert not isinstance(raised.value, RowRefusedError)
+
+
+def test_a_node_that_is_known_is_waited_for_from_the_start() -> None:
+    client = NodeClient([f"http://127.0.0.1:{free_port()}"], known=True)
+    client.patience_s = 0.3
+    before = time.monotonic()
+    with pytest.raises(ConnectionError, match="refused"):
+        client.journal()
+    assert time.monotonic() - before >= 0.1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""What a reader asks a node over HTTP: where the journal is, which records to fetch, how far a named reader has come.
+"""What Spark asks a node over HTTP: where the journal is, which records to fetch, how far a named reader has come; and
+the rows that it hands over to be published.
 
 Nodes are tried in turn. Whatever goes wrong is one sentence that names the option or the address, since it is all that
 a user of Spark sees of it. ``ConnectionError`` may pass (nobody answers, the node's store is down), ``ValueError`` and
@@ -12,6 +13,7 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +27,11 @@ ANSWER_WAIT_S: Final = 20.0
 PAUSE_FIRST_S: Final = 0.1
 PAUSE_MAX_S: Final = 1.0
 PATIENCE_S: Final = 60.0  # longer than the restart of a node takes
+
+ROWS: Final = "application/vnd.brookmq.rows"
+BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # that a node takes in one request
+
+_REFUSED_ROW: Final = re.compile(r"says: row (\d+): (.*?)(?: \(MQTT reason 0x(..)\))?$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +95,32 @@ class Plan:
     lost: Position
 
 
+class RowRefusedError(ValueError):
+    """A node does not publish this row; and nothing of the request that it was in."""
+
+    def __init__(self, row: int, reason: str, code: int) -> None:
+        super().__init__(reason)
+        self.row = row
+        self.reason = reason
+        self.code = code  # of MQTT
+
+
 class ConflictError(ValueError):
     """A node does not do it as things are."""
 
 
 class NodeClient:
-    """Speaks to the first of some nodes that answers, and stays with it as long as it does."""
+    """Speaks to the first of some nodes that answers, and stays with it as long as it does.
 
-    def __init__(self, servers: Sequence[str], token: str | None = None) -> None:
+    ``known``: the nodes were there before, so that nobody at an address means a restart and not a wrong address.
+    """
+
+    def __init__(self, servers: Sequence[str], token: str | None = None, *, known: bool = False) -> None:
         self._servers = tuple(servers)
         self._token = token
         self._current = 0
         self._connection: http.client.HTTPConnection | None = None
-        self._answered = False
+        self._answered = known
         self.patience_s = PATIENCE_S
 
     def __getstate__(self) -> dict[str, Any]:
@@ -164,6 +184,24 @@ class NodeClient:
         except LookupError:
             return 0
 
+    def publish_rows(self, query: str, partition: int, rows: bytes) -> tuple[int, int]:
+        """Batch and row up to which all rows of this partition are published then. Sending again does no harm."""
+        try:
+            answer = self._ask("POST", f"{_query_path(query)}/{partition}", rows)
+        except ValueError as error:
+            refused = _REFUSED_ROW.search(str(error))
+            if refused is None:
+                raise
+            raise RowRefusedError(int(refused[1]), refused[2], int(refused[3] or "0", 16)) from None
+        try:
+            return int(answer["batch"]), int(answer["row"])
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise self._not_ours() from None
+
+    def forget_query(self, query: str) -> None:
+        """The node need not know any more what was published under this name."""
+        self._ask("DELETE", _query_path(query))
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
@@ -203,8 +241,8 @@ class NodeClient:
         return self._servers[self._current]
 
     def _exchange(self, method: str, path: str, body: object) -> Any:
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"} if data is not None else {}
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {} if data is None else {"Content-Type": ROWS if data is body else "application/json"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         kept = self._connection is not None
@@ -266,6 +304,10 @@ def _connect(server: str) -> http.client.HTTPConnection:
 
 def _reader_path(name: str) -> str:
     return f"/readers/{quote(name, safe='')}"
+
+
+def _query_path(query: str) -> str:
+    return f"/publish/exactly-once/{quote(query, safe='')}"
 
 
 def _access(store: Mapping[str, Any]) -> StoreAccess:
