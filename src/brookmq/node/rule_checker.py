@@ -121,7 +121,7 @@ class RuleChecker:
                 self._kill()
             self._answer = None
         self._is_warm = True
-        self._idle = asyncio.get_running_loop().call_later(self._idle_s, self._end_politely)
+        self._idle = asyncio.get_running_loop().call_later(self._idle_s, self._rest)
         return answer
 
     async def _start(self) -> ChildProcess:
@@ -174,6 +174,10 @@ class RuleChecker:
         if process is not None:
             process.kill()
             self._see_off(process, 0.0)
+
+    def _rest(self) -> None:
+        log.info("the rule checker rests: nobody asked for %g s", self._idle_s)
+        self._end_politely()
 
     def _end_politely(self) -> None:
         if self._idle is not None:
