@@ -7,7 +7,6 @@ in which somebody else may change what it depends on; so this is looked at again
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -17,7 +16,6 @@ from brookmq.base.errors import OperationError
 from brookmq.base.pipeline_status import TABLE_QUERY, PipelineStatus
 from brookmq.base.rule_documents import (
     Action,
-    DocumentError,
     Resource,
     ResourceBody,
     Rule,
@@ -26,11 +24,11 @@ from brookmq.base.rule_documents import (
     SchemaDocument,
     TableBody,
     TableDocument,
-    check_name,
     parse_resource,
     parse_rule,
 )
-from brookmq.base.rule_secrets import hidden, restored
+from brookmq.base.rule_secrets import restored
+from brookmq.node.noting import NOTED, asked, meaning, noted, same, shown
 from brookmq.node.pipeline_health import WAITING, PipelineHealth
 from brookmq.node.rule_book import RuleBook
 from brookmq.node.rule_columns import check_columns
@@ -48,7 +46,6 @@ from brookmq.ops.rule_view import (
 )
 
 LOOK_S: Final = 0.02
-NOTED: Final = {"created_at", "changed_at", "revision"}  # by the node, and no change by themselves
 _RESOURCE_INFO: Final[TypeAdapter[ResourceInfo]] = TypeAdapter(ResourceInfo)
 
 Kept = TypeVar("Kept", bound=Named)
@@ -91,8 +88,8 @@ class RuleFacts:
         book = await self._loaded()
         rules, resources = book.rules.all(), book.resources.all()
         if not secrets:
-            rules = [parse_rule(_shown(rule)) for rule in rules]
-            resources = [parse_resource(_shown(resource)) for resource in resources]
+            rules = [parse_rule(shown(rule)) for rule in rules]
+            resources = [parse_resource(shown(resource)) for resource in resources]
         return PipelineDocuments(
             revision=book.revision,
             rules=rules,
@@ -119,15 +116,15 @@ class RuleFacts:
         before = book.rules.get(name)
         fields = body.document()
         fields["actions"] = restored(fields["actions"], None if before is None else before.document()["actions"])
-        rule = parse_rule(_noted(name, fields, before))
+        rule = parse_rule(noted(name, fields, before))
         schema = book.check_schema(rule.schema_name)
         book.check_resources(rule.actions)
-        if before is None or _meaning(rule) != _meaning(before):
+        if before is None or meaning(rule) != meaning(before):
             await self._looked_at(rule.sql, schema, rule.actions)
             if book.check_schema(rule.schema_name) is not schema:
                 raise DocumentInUseError(f"the schema {rule.schema_name} was changed meanwhile; try again")
-            rule = parse_rule(_noted(name, fields, before := book.rules.get(name)))
-        if before is None or not _same(before, rule):
+            rule = parse_rule(noted(name, fields, before := book.rules.get(name)))
+        if before is None or not same(before, rule):
             await self._stored(lambda done: book.put_rule(rule, done))
         return self._rule_info(book.rules.get(name) or rule), before is None
 
@@ -136,7 +133,7 @@ class RuleFacts:
         before = book.rules.get(name)
         if before is None:
             return None
-        rule = parse_rule(_noted(name, {**before.document(), "enabled": enabled}, before))
+        rule = parse_rule(noted(name, {**before.document(), "enabled": enabled}, before))
         if rule.enabled != before.enabled:
             await self._stored(lambda done: book.put_rule(rule, done))
         return self._rule_info(book.rules.get(name) or rule)
@@ -155,13 +152,13 @@ class RuleFacts:
     ) -> TriedRule:
         found = self._schema(await self._loaded(), schema)
         answer = await self._checker.ask(
-            {"kind": "test", "sql": sql, "schema": _asked(found), "messages": list(messages)}
+            {"kind": "test", "sql": sql, "schema": asked(found), "messages": list(messages)}
         )
         return TriedRule.model_validate(answer)
 
     async def _looked_at(self, sql: str, schema: SchemaDocument | None, actions: Sequence[Action]) -> CheckedRule:
         found = CheckedRule.model_validate(
-            await self._checker.ask({"kind": "check", "sql": sql, "schema": _asked(schema)})
+            await self._checker.ask({"kind": "check", "sql": sql, "schema": asked(schema)})
         )
         check_columns(actions, {column.name: column.type for column in found.columns})
         return found
@@ -174,7 +171,7 @@ class RuleFacts:
 
     def _rule_info(self, rule: Rule) -> RuleInfo:
         state, message, statistics = self._health.state_of_rule(rule)
-        return RuleInfo(**_shown(rule), state=state, message=message, statistics=statistics)
+        return RuleInfo(**shown(rule), state=state, message=message, statistics=statistics)
 
     # -- schemas
 
@@ -185,15 +182,15 @@ class RuleFacts:
     async def put_schema(self, name: str, body: SchemaBody) -> tuple[SchemaInfo, bool]:
         book = await self._loaded()
         before = book.schemas.get(name)
-        schema = SchemaDocument.model_validate(_noted(name, body.document(), before))
+        schema = SchemaDocument.model_validate(noted(name, body.document(), before))
         if before is None or (before.kind, before.definition) != (schema.kind, schema.definition):
             users = [rule for rule in book.rules.all() if rule.schema_name == name]
             rules = [{"name": rule.name, "sql": rule.sql} for rule in users]
-            await self._checker.ask({"kind": "schema", "schema": _asked(schema), "rules": rules})
+            await self._checker.ask({"kind": "schema", "schema": asked(schema), "rules": rules})
             if any(rule.schema_name == name and rule not in users for rule in book.rules.all()):
                 raise DocumentInUseError(f"a rule with the schema {name} was written meanwhile; try again")
-            schema = SchemaDocument.model_validate(_noted(name, body.document(), before := book.schemas.get(name)))
-        if before is None or not _same(before, schema):
+            schema = SchemaDocument.model_validate(noted(name, body.document(), before := book.schemas.get(name)))
+        if before is None or not same(before, schema):
             await self._stored(lambda done: book.put_schema(schema, done))
         return self._schema_info(book, book.schemas.get(name) or schema), before is None
 
@@ -213,8 +210,8 @@ class RuleFacts:
     async def put_table(self, name: str, body: TableBody) -> tuple[TableInfo, bool]:
         book = await self._loaded()
         before = book.tables.get(name)
-        table = TableDocument.model_validate(_noted(name, body.document(), before))
-        if before is None or not _same(before, table):
+        table = TableDocument.model_validate(noted(name, body.document(), before))
+        if before is None or not same(before, table):
             await self._stored(lambda done: book.put_table(table, done))
         return self._table_info(book.tables.get(name) or table), before is None
 
@@ -244,8 +241,8 @@ class RuleFacts:
         before = book.resources.get(name)
         fields = body.document()
         fields["settings"] = restored(fields["settings"], None if before is None else before.document()["settings"])
-        resource = parse_resource(_noted(name, fields, before))
-        if before is None or not _same(before, resource):
+        resource = parse_resource(noted(name, fields, before))
+        if before is None or not same(before, resource):
             await self._stored(lambda done: book.put_resource(resource, done))
         return self._resource_info(book, book.resources.get(name) or resource), before is None
 
@@ -260,7 +257,7 @@ class RuleFacts:
         failing = any(query.message is not None and query.state != "running" for query in queries)
         used = "failing" if failing else "in use" if self._health.alive else WAITING
         state = used if users else "not used"
-        return _RESOURCE_INFO.validate_python({**_shown(resource), "used_by": users, "state": state})
+        return _RESOURCE_INFO.validate_python({**shown(resource), "used_by": users, "state": state})
 
     # -- the store
 
@@ -285,44 +282,3 @@ class RuleFacts:
         except TimeoutError:
             raise OperationError("it could not be stored: the store does not answer") from None
         return True
-
-
-def _noted(
-    name: str, fields: Mapping[str, Any], before: Rule | SchemaDocument | TableDocument | Resource | None
-) -> Any:
-    """A document with what the node notes of it."""
-    try:
-        check_name(name)
-    except ValueError as error:
-        raise DocumentError(f"name: {error}") from None
-    now = time.time()
-    return {
-        **fields,
-        "name": name,
-        "created_at": now if before is None else before.created_at,
-        "changed_at": now,
-        "revision": 1 if before is None else before.revision + 1,
-    }
-
-
-def _same(one: Named, other: Named) -> bool:
-    """But for what the node notes."""
-    before, after = one.document(), other.document()
-    return all(before[key] == after[key] for key in before if key not in NOTED)
-
-
-def _meaning(rule: Rule) -> tuple[object, ...]:
-    """What the checker looks at."""
-    return rule.sql, rule.schema_name, rule.actions
-
-
-def _shown(document: Rule | Resource) -> dict[str, Any]:
-    """Without secrets."""
-    fields = document.document()
-    return {key: hidden(value) if key in {"actions", "settings"} else value for key, value in fields.items()}
-
-
-def _asked(schema: SchemaDocument | None) -> dict[str, Any] | None:
-    if schema is None:
-        return None
-    return {"name": schema.name, "kind": schema.kind, "definition": schema.definition}
