@@ -29,6 +29,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, wanted: 
         "conf": LazyCommand("brookmq.cli.conf:conf", "Check a configuration, or print an example of one."),
         "cluster": LazyCommand("brookmq.cli.cluster:cluster", "Make nodes the cores of a cluster."),
         "ctl": LazyCommand("brookmq.ops.ctl:ctl", "Ask and steer a running node."),
+        "pipeline": LazyCommand("brookmq.spark.pipeline.cli:pipeline", "Run rules and tables in Spark."),
         "bench": LazyCommand("brookmq.bench.cli:bench", "Put load on a broker and measure it."),
     },
 )
