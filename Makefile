@@ -19,8 +19,8 @@ help: ## List the targets
 setup: $(DEV) build ## Make .venv with everything to use, test and develop BrookMQ
 	@echo "ready: $(VENV)/bin/brookmq"
 
-setup-test: ## Install the Debian packages that the interoperability tests use
-	@.ci/debian-packages mosquitto mosquitto-clients
+setup-test: ## Install the Debian packages that tests with other programs use
+	@.ci/debian-packages mosquitto mosquitto-clients postgresql
 
 run: $(if $(wildcard $(DEV)),$(DEV),$(RUN)) build ## Install what a node needs, then start it (ARGS="--mqtt HOST:PORT ...")
 	@exec $(VENV)/bin/brookmq start $(ARGS)
