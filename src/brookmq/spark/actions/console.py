@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
@@ -85,11 +85,11 @@ def _decoded(value: bytes) -> str:
         return value.hex()
 
 
-def _table(names: list[str], rows: list[list[str]], count: int, batch: int) -> Table:
+def _table(names: list[str], rows: list[list[str]], count: int, batch: int) -> Group:
     more = f", the first {len(rows)} are shown" if count > len(rows) else ""
-    table = Table(title=f"batch {batch}: {count} row{'s' if count != 1 else ''}{more}", title_justify="left")
+    table = Table()
     for name in names:
         table.add_column(Text(shown(name)))
     for cells in rows:
         table.add_row(*map(Text, cells))
-    return table
+    return Group(Text(f"batch {batch}: {count} row{'s' if count != 1 else ''}{more}"), table)

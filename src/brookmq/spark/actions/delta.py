@@ -156,6 +156,7 @@ class DeltaAppender:
         self._written_since.clear()
         for partition in partitions:
             try:
+                table.update_incremental()
                 table.optimize.compact(
                     [(name, "=", value) for name, value in partition] or None,
                     target_size=COMPACT_TARGET_BYTES,

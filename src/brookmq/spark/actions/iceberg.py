@@ -63,6 +63,7 @@ PROPERTIES: Final = {
     "write.metadata.previous-versions-max": "20",
     "commit.manifest-merge.enabled": "true",
 }
+_OURS: Final = {"created-by": "brookmq"}
 
 _ICEBERG_ERRORS: Final = (
     CommitFailedException,
@@ -147,6 +148,7 @@ class IcebergAppender:
                 table = catalog.load_table(self._name)
             except NoSuchTableError:
                 table = self._create(catalog)
+            self._partition(table)
             theirs = from_arrow_schema(schema_to_pyarrow(table.schema(), include_field_ids=False))
             missing = missing_columns(self._columns, theirs, self._where)
             if missing.fields:
@@ -160,11 +162,15 @@ class IcebergAppender:
         for levels in range(1, len(self._name)):
             catalog.create_namespace_if_not_exists(self._name[:levels])
         schema = to_arrow_schema(self._columns, timezone="UTC")
-        with catalog.create_table_transaction(self._name, schema, properties=PROPERTIES) as creating:
-            if self._has_day():
-                with creating.update_spec() as spec:
-                    spec.add_field(PUBLISHED_AT, DayTransform(), DAY)
-        return catalog.load_table(self._name)
+        location = f"file://{self._warehouse.joinpath(*self._name)}"
+        return catalog.create_table(self._name, schema, location, properties={**PROPERTIES, **_OURS})
+
+    def _partition(self, table: Table) -> None:
+        """A table that we made gets its partitions in a second step, before its first rows."""
+        ours = _OURS.items() <= table.properties.items()
+        if ours and self._has_day() and not table.spec().fields and not table.snapshots():
+            with table.update_spec() as spec:
+                spec.add_field(PUBLISHED_AT, DayTransform(), DAY)
 
     def _has_day(self) -> bool:
         types = {field.name: field.dataType for field in self._columns.fields}
