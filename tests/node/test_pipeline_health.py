@@ -66,3 +66,14 @@ def test_the_newer_pipeline_is_the_one_that_counts() -> None:
     clock.now += ALIVE_S + 0.1
     health.tell(report(1.0, old, state="running"))
     assert health.told().id == old, "the newer one is gone"
+
+
+def test_the_last_word_of_a_pipeline() -> None:
+    health = PipelineHealth(Clock())
+    last = report(2.0, state="stopped")
+    health.tell(last)
+    health.tell(last.model_copy(update={"ended": True}))
+    assert not health.told().alive
+    assert health.state_of_rule(rule()) == ("waiting for a pipeline", None, None)
+    health.tell(report(1.0, state="running"))
+    assert health.told().alive, "an older one need not wait until the other is forgotten"

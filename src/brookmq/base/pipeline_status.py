@@ -56,6 +56,8 @@ class PipelineStatus(_Told):
     application: Annotated[str, Field(max_length=1024)]
     started_at: Measure
     queries: Annotated[list[QueryStatus], Field(max_length=QUERIES_MAX)] = Field(default_factory=list)
+    ended: bool = False
+    """Its last word: nobody has to wait until it is not heard of any more."""
 
     def document(self) -> dict[str, Any]:
         return self.model_dump(mode="json")

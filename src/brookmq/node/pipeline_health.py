@@ -31,7 +31,8 @@ class PipelineHealth:
 
     @property
     def alive(self) -> bool:
-        return self._status is not None and self._monotonic() - self._heard <= ALIVE_S
+        known = self._status
+        return known is not None and not known.ended and self._monotonic() - self._heard <= ALIVE_S
 
     def tell(self, status: PipelineStatus) -> None:
         """Take a report; NewerPipelineError when another one has begun later."""

@@ -128,6 +128,7 @@ def test_the_life_of_a_pipeline(place: Place) -> None:
     # the end
     assert pipeline.stop() == 0
     assert pipeline.queries["rule/values"]["state"] == "stopped"
+    assert place.command("status").returncode == 1
     place.publish(6)
 
     # all that is there, once; and it ends by itself

@@ -24,7 +24,7 @@ def test_changes_are_seen_and_reports_come() -> None:
     last = status()
     link.stop(last)
     assert link.ends == node.ends
-    assert node.told[-1] == last.document()
+    assert node.told[-1] == {**last.document(), "ended": True}
     assert node.closed
 
 

@@ -48,7 +48,7 @@ class NodeLink:
         self._ended.set()
         self._thread.join(EVERY_S)
         if last is not None and not self._thread.is_alive():
-            self.status = last
+            self.status = last.model_copy(update={"ended": True})
             self._attempt(self._report)
         self._node.close()
 

@@ -20,7 +20,7 @@ def show_status(answer: Mapping[str, Any]) -> None:
     if answer.get("id") is None:
         click.echo("No pipeline runs for this node, and none has since it was started: `brookmq pipeline run`.")
         return
-    told = {name: answer[name] for name in PipelineStatus.model_fields}
+    told = {name: answer[name] for name in PipelineStatus.model_fields if name in answer}
     status = PipelineStatus.model_validate(told)
     ago_s = max(time.time() - float(answer.get("heard_at") or 0.0), 0.0)
     if not answer.get("alive"):
