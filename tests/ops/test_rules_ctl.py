@@ -46,6 +46,9 @@ def test_a_rule_lives(address: str, api: httpx.Client, tmp_path: Path) -> None:
     api.put("/api/v1/pipeline/status", json=told)
     assert done(run(address, "rules", "list")).splitlines()[1].split("\t")[:4] == ["hot", "running", "5", "3"]
     assert "matched\t5" in done(run(address, "rules", "show", "hot"))
+    told["queries"] = [{**query, "state": "failed", "message": "no disk"}]
+    api.put("/api/v1/pipeline/status", json=told)
+    assert done(run(address, "rules", "list")).splitlines()[1].split("\t")[:2] == ["hot", "failed: no disk"]
     file = tmp_path / "hot.json"
     file.write_text(done(run(address, "rules", "show", "hot", "--json")))
     copied = run(address, "rules", "create", "copy", "--file", str(file), "--disabled")

@@ -114,11 +114,13 @@ def test_lines(checker: Checker) -> None:
     first, second = map(json.loads, answers.getvalue().splitlines())
     assert (first["id"], "error" in first) == (0, True)
     assert (second["id"], "columns" in second) == (1, True)
+    assert checker._is_warm
 
 
 def test_spark_is_not_started_for_what_is_wrong(tmp_path: Path) -> None:
     checker = Checker(tmp_path)
     assert "error" in ask(checker, "check", "SELEC")
     assert ask(checker, "schema", schema=CSV, rules=[]) == {}
-    assert "_spark" not in checker.__dict__
+    checker.warm_up()
+    assert "_spark" not in checker.__dict__, "there is nothing to warm up yet"
     checker.close()

@@ -40,6 +40,8 @@ JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1"
 DRIVER_MEMORY: Final = "512m"
 RESULT_SIZE_MAX: Final = "16m"
 
+WARMING_SQL: Final = 'SELECT payload.a + 1 AS a, topic FROM "a" WHERE payload.b > 0'
+
 Fields = Mapping[str, Any]
 
 
@@ -48,6 +50,7 @@ class Checker:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._is_warm = False
         self._kinds: dict[str, Callable[[Fields], dict[str, Any]]] = {
             "check": self._check,
             "test": self._test,
@@ -85,6 +88,13 @@ class Checker:
             "columns": [{"name": column.name, "type": column.type} for column in columns],
             "filters": list(rule.filters),
         }
+
+    def warm_up(self) -> None:
+        """Try a rule on a message, once Spark is there: the first time takes seconds that nobody waits for now."""
+        if self._is_warm or "_spark" not in self.__dict__:
+            return
+        self._is_warm = True
+        self._test({"sql": WARMING_SQL, "schema": None, "messages": [{"topic": "a", "payload": ""}]})
 
     def _check_schema(self, question: Fields) -> dict[str, Any]:
         schema = _schema(question["schema"])
@@ -134,6 +144,7 @@ def serve(checker: Checker, questions: BinaryIO, answers: BinaryIO) -> None:
         answer = {"id": question["id"], **checker.answer(question)}
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()
+        checker.warm_up()
 
 
 def main(arguments: list[str]) -> None:

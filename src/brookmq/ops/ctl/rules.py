@@ -27,15 +27,18 @@ def figure(row: Any, name: str) -> object:
     return None if row["statistics"] is None else row["statistics"][name]
 
 
+def state(row: Any) -> str:
+    """What it does, and why if that has a reason."""
+    return row["state"] if row["message"] is None else f"{row['state']}: {row['message']}"
+
+
 COLUMNS: tuple[Column, ...] = (
     ("rule", lambda row: row["name"]),
-    ("state", lambda row: row["state"]),
+    ("state", state),
     ("matched", lambda row: figure(row, "matched")),
     ("passed", lambda row: figure(row, "passed")),
     ("failed", lambda row: figure(row, "failed")),
     ("lag", lambda row: figure(row, "lag")),
-    ("actions", lambda row: " ".join(action["type"] for action in row["actions"])),
-    ("message", lambda row: row["message"]),
 )
 
 
@@ -88,8 +91,7 @@ def show_rule(node: Node, as_json: bool, name: str) -> None:
             "schema": found["schema"],
             **actions,
             "on action failed": found["on_action_failed"],
-            "state": found["state"],
-            "message": found["message"],
+            "state": state(found),
             **{name.replace("_", " "): value for name, value in statistics.items() if name != "since"},
             "changed at": moment_of(found["changed_at"]),
             "revision": found["revision"],

@@ -10,7 +10,7 @@ from brookmq.ops.ctl.connection import Node, segment
 from brookmq.ops.ctl.documents import delete, document, file_option, put, replace_option, switch
 from brookmq.ops.ctl.options import node_options
 from brookmq.ops.ctl.output import Column, moment_of, print_facts, print_json, print_listing
-from brookmq.ops.ctl.rules import figure
+from brookmq.ops.ctl.rules import figure, state
 
 PATH = "/tables"
 KINDS = ("bronze", "silver", "gold_last", "gold_minute")
@@ -18,12 +18,11 @@ FORMATS = ("delta", "parquet", "iceberg")
 COLUMNS: tuple[Column, ...] = (
     ("table", lambda row: row["name"]),
     ("kind", lambda row: row["kind"]),
-    ("state", lambda row: row["state"]),
+    ("state", state),
     ("rows", lambda row: figure(row, "passed")),
     ("lag", lambda row: figure(row, "lag")),
     ("path", lambda row: row["path"]),
     ("filters", lambda row: " ".join(row["filter"])),
-    ("message", lambda row: row["message"]),
 )
 
 
@@ -76,8 +75,7 @@ def show_table(node: Node, as_json: bool, name: str) -> None:
             "schema": found["schema"],
             "path": found["path"],
             "format": found["format"],
-            "state": found["state"],
-            "message": found["message"],
+            "state": state(found),
             **{name.replace("_", " "): value for name, value in statistics.items() if name != "since"},
             "changed at": moment_of(found["changed_at"]),
             "revision": found["revision"],
