@@ -49,7 +49,7 @@ class World:
                 at = now - 2 * MAX_AGE_S + number if number < 10 else now
                 await append(self.journal, [group(b"%08d" % number, at=at)], shard)
 
-    async def put(self, name: str, *position: int, lost: int = 0) -> None:
+    async def put(self, name: str, *position: int, lost: int | None = 0) -> None:
         stored = asyncio.get_running_loop().create_future()
         self.readers.put(name, dict(enumerate(position)), ["a/#"], lost, lambda: stored.set_result(None))
         await stored
@@ -156,6 +156,31 @@ def test_what_is_lost_to_a_reader_is_an_alarm_until_it_has_gone_on() -> None:
             assert (reader.lost, reader.lag) == (7, 21)
             await made.put("query", 12, 15, lost=7)
             assert made.alarms.active() == []
+
+    with running() as servers:
+        run_test(test(servers))
+
+
+def test_what_a_reader_tells_of_its_losses_is_counted_once() -> None:
+    async def test(servers: Servers) -> None:
+        async with world(servers) as made:
+            await made.put("query", 4, 15, lost=2)
+            (run,) = (await made.journal.plan(0, 9, 10, [])).runs
+            await purge(made.link, "JOURNAL_0", run.first)
+            await made.journal.remove_below(0, 5)
+            assert [reader.lost for reader in made.readers.all()] == [7], "4 to 8 are gone, and the reader comes there"
+            for ranges, lost in (({0: [(4, 6)]}, 7), ({0: [(4, 9)]}, 7), ({0: [(4, 9)], 1: [(15, 16)]}, 8)):
+                stored = asyncio.get_running_loop().create_future()
+                made.readers.lose("query", ranges, lambda stored=stored: stored.set_result(None))
+                await stored
+                assert [reader.lost for reader in made.readers.all()] == [lost]
+            await made.put("query", 12, 16, lost=None)
+            assert [reader.lost for reader in made.readers.all()] == [8]
+            with pytest.raises(LookupError, match="no shard 2"):
+                made.readers.lose("query", {2: [(0, 1)]}, lambda: None)
+            again = World(made.link, made.journal, made.table.reopened())
+            await again.known()
+            assert [reader.lost for reader in again.readers.all()] == [8]
 
     with running() as servers:
         run_test(test(servers))

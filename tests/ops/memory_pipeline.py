@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from brookmq.base.errors import OperationError
 from brookmq.ops.pipeline_view import (
@@ -64,13 +65,26 @@ class MemoryPipeline:
     def readers(self) -> Sequence[ReaderInfo]:
         return [self.declared[name] for name in sorted(self.declared)]
 
-    async def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int) -> ReaderInfo:
+    async def put_reader(
+        self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int | None
+    ) -> ReaderInfo:
         self._check()
         if any(shard >= SHARDS for shard in position):
             raise LookupError("there is no such shard")
         written = {str(shard): offset for shard, offset in position.items()}
         lag = sum(20 - offset for offset in position.values())
-        self.declared[name] = ReaderInfo(name, "0a1b", written, filters, 1000.0, lag, lost, True)
+        self.declared[name] = ReaderInfo(name, "0a1b", written, filters, 1000.0, lag, lost or 0, True)
+        return self.declared[name]
+
+    async def reader_lost(self, name: str, ranges: Mapping[int, Sequence[tuple[int, int]]]) -> ReaderInfo | None:
+        self._check()
+        if any(shard >= SHARDS for shard in ranges):
+            raise LookupError("there is no such shard")
+        before = self.declared.get(name)
+        if before is None:
+            return None
+        lost = sum(end - start for found in ranges.values() for start, end in found)
+        self.declared[name] = replace(before, lost=before.lost + lost)
         return self.declared[name]
 
     async def drop_reader(self, name: str) -> bool:

@@ -50,6 +50,15 @@ def test_what_makes_no_sense_is_refused(api: httpx.Client, body: dict[str, objec
     assert api.put(f"{URL}/{'x' * 256}", json={"position": {}}).status_code == HTTPStatus.BAD_REQUEST
 
 
+def test_what_a_reader_has_lost_is_added(api: httpx.Client) -> None:
+    lost = {"ranges": {"0": [[3, 5], [9, 10]], "1": [[0, 4]]}}
+    assert api.post(f"{URL}/r/lost", json=lost).status_code == HTTPStatus.NOT_FOUND
+    api.put(f"{URL}/r", json={"position": {"0": 5}})
+    assert api.post(f"{URL}/r/lost", json=lost).json()["lost"] == 7
+    for bad in ({}, {"ranges": {"2": [[0, 1]]}}, {"ranges": {"0": [[-1, 1]]}}, {"ranges": {"0": [[1]]}}):
+        assert api.post(f"{URL}/r/lost", json=bad).status_code == HTTPStatus.BAD_REQUEST
+
+
 def test_lag_is_a_metric(api: httpx.Client) -> None:
     assert "reader_lag" not in api.get("/metrics").text
     api.put(f"{URL}/a", json={"position": {"0": 5}})

@@ -104,6 +104,30 @@ def test_what_is_gone_is_an_error_or_is_skipped(
     assert f"{last - first + 1} offsets from {first} on are gone" in caplog.text
 
 
+def test_what_a_named_reader_skips_is_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, object]] = []
+    monkeypatch.setattr(NodeClient, "lose", lambda client, *what: told.append(what))
+    sequences = filled(world)
+    world.stream.purge(*sequences[:2], sequences[-1])
+    world.first = 80
+    named = replace(SETTINGS, fail_on_data_loss=False, reader_name="me")
+    assert world.read(Run(sequences[0], sequences[-1], 3, 77), settings=named) == list(range(20, 70))
+    assert told == [("me", {0: [(3, 20)]}), ("me", {0: [(70, 77)]})]
+
+    def unknown(client: NodeClient, *what: object) -> None:
+        raise LookupError("me")
+
+    monkeypatch.setattr(NodeClient, "lose", unknown)
+    assert world.read(Run(sequences[0], sequences[-1], 3, 77), settings=named) == list(range(20, 70))
+
+    def away(client: NodeClient, *what: object) -> None:
+        raise ConnectionError("brookmq: no node answers")
+
+    monkeypatch.setattr(NodeClient, "lose", away)
+    with pytest.raises(ConnectionError):
+        world.read(Run(sequences[0], sequences[-1], 3, 77), settings=named)
+
+
 def test_everything_is_gone(world: World) -> None:
     sequences = filled(world)
     world.stream.purge(*list(world.stream.records))

@@ -118,20 +118,25 @@ def test_times_and_readers(node: StandIn) -> None:
     client = NodeClient([node.url], "the-token")
     node.answer = lambda path: (200, {"0": 17})
     assert client.at_time(1794744000.25) == {0: 17}
-    client.put_reader("a.b", {0: 4}, ["#"], 3)
+    node.answer = lambda path: (200, {"name": "a.b", "lost": 5})
+    assert client.put_reader("a.b", {0: 4}, ["#"]) == 5
+    client.lose("a.b", {0: [(2, 4), (6, 7)]})
     client.close()
     assert [asked[:3] for asked in node.asked] == [
         ("GET", "/api/v1/journal/time/1794744000.25", None),
-        ("PUT", "/api/v1/readers/a.b", {"position": {"0": 4}, "filter": ["#"], "lost": 3}),
+        ("PUT", "/api/v1/readers/a.b", {"position": {"0": 4}, "filter": ["#"]}),
+        ("POST", "/api/v1/readers/a.b/lost", {"ranges": {"0": [[2, 4], [6, 7]]}}),
     ]
     assert {asked[3] for asked in node.asked} == {"Bearer the-token"}
 
 
-def test_what_a_reader_has_lost(node: StandIn, client: NodeClient) -> None:
-    node.answer = lambda path: (200, {"name": "me", "lost": 5})
-    assert client.reader_lost("me") == 5
+def test_a_reader_that_the_node_does_not_know(node: StandIn, client: NodeClient) -> None:
     node.answer = lambda path: (404, {"code": "not_found", "message": "no reader 'me' on this node"})
-    assert client.reader_lost("me") == 0
+    with pytest.raises(LookupError, match="no reader 'me'"):
+        client.lose("me", {0: [(0, 1)]})
+    node.answer = lambda path: (200, [])
+    with pytest.raises(ValueError, match="but not as BrookMQ's HTTP API does"):
+        client.put_reader("me", {}, [])
 
 
 def test_rows(node: StandIn, client: NodeClient) -> None:

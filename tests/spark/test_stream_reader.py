@@ -32,7 +32,7 @@ class MemoryNode:
         self.expires_at = 1e12
         self.lost: dict[int, int] = {}
         self.empty: tuple[int, ...] = ()  # shards for which the index has nothing
-        self.told_lost = 0
+        self.told_lost: set[tuple[int, int]] = set()
         self.reported: list[tuple[str, dict[int, int]]] = []
 
     def journal(self, *, credential: bool = False) -> JournalFacts:
@@ -52,18 +52,20 @@ class MemoryNode:
     def at_time(self, moment: float) -> dict[int, int]:
         return {0: int(moment), 1: int(moment) + 1}
 
-    def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int) -> None:
+    def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str]) -> int:
         self.reported.append((name, dict(position)))
-        self.told_lost = lost
+        return len(self.told_lost)
 
-    def reader_lost(self, name: str) -> int:
-        return self.told_lost
+    def lose(self, name: str, ranges: Mapping[int, Sequence[tuple[int, int]]]) -> None:
+        if not self.reported:
+            raise LookupError(name)
+        self.told_lost |= {(shard, one) for shard, found in ranges.items() for each in found for one in range(*each)}
 
 
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch) -> MemoryNode:
     made = MemoryNode()
-    for name in ("journal", "plan", "at_time", "put_reader", "reader_lost"):
+    for name in ("journal", "plan", "at_time", "put_reader", "lose"):
         monkeypatch.setattr(NodeClient, name, getattr(made, name))
     monkeypatch.setattr(stream_reader.time, "monotonic", lambda: made.now)
     return made
@@ -236,15 +238,24 @@ def test_the_end_of_what_is_there_is_told_at_once(node: MemoryNode) -> None:
     assert node.reported[1:] == [("me", {0: 10, 1: 20})]
 
 
-def test_what_a_named_reader_has_lost_is_counted_over_restarts(node: MemoryNode) -> None:
+def test_what_a_named_reader_has_lost_is_counted_by_the_node(node: MemoryNode) -> None:
     node.lost = {0: 3}
-    for lost in (3, 6):
+    for _ in range(2):  # the same batch once more, after a crash
         stream = reader(readerName="me", failOnDataLoss="false")
-        stream.latestOffset(at(0, 0), ALL)
-        stream.partitions(at(0, 0), at(10, 20))
+        stream.latestOffset(at(2, 0), ALL)
+        stream.partitions(at(2, 0), at(10, 20))
+        node.told_lost.add((1, 17))  # by a task
         stream.latestOffset(at(10, 20), ALL)
+        assert node.told_lost == {(0, 2), (0, 3), (0, 4), (1, 17)}
+        assert stream.reportLatestOffset() == {**at(10, 20), "lost": 4}
         stream.stop()
-        assert node.told_lost == lost
+
+
+def test_a_reader_that_was_dropped_goes_on(node: MemoryNode) -> None:
+    node.lost = {0: 3}
+    stream = reader(readerName="me", failOnDataLoss="false")
+    assert stream.partitions(at(2, 0), at(10, 20))
+    assert node.told_lost == set()
 
 
 def test_without_a_name_nothing_is_said(node: MemoryNode) -> None:

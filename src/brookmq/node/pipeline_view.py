@@ -92,7 +92,9 @@ class PipelineFacts:
     def readers(self) -> Sequence[ReaderInfo]:
         return [] if self.declared is None or not self.declared.loaded else self.declared.all()
 
-    async def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int) -> ReaderInfo:
+    async def put_reader(
+        self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int | None
+    ) -> ReaderInfo:
         for filter in filters:
             check_filter(filter)
         readers = await self._readers()
@@ -104,6 +106,13 @@ class PipelineFacts:
         if found is None:
             raise OperationError(f"the reader {name} was dropped meanwhile")
         return found
+
+    async def reader_lost(self, name: str, ranges: Mapping[int, Sequence[tuple[int, int]]]) -> ReaderInfo | None:
+        readers = await self._readers()
+        if readers.get(name) is None:
+            return None
+        await self._stored(lambda done: readers.lose(name, ranges, done))
+        return readers.get(name)
 
     async def drop_reader(self, name: str) -> bool:
         readers = await self._readers()

@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from brookmq.base.alarms import Alarms
 from brookmq.base.errors import OperationError
+from brookmq.node.lost_ranges import LostRanges
 from brookmq.ops.pipeline_view import ReaderInfo
 from brookmq.store.journal.journal import Journal
 from brookmq.store.pipeline_record import READER_KEY, ReaderState, decode_reader, encode_reader, reader_key
@@ -36,12 +38,13 @@ class DeclaredReaders:
         self._wait_s = wait_s
         self.loaded = False  # whether all that are kept are known: before that nothing may be taken for read
         self._known: dict[str, ReaderState] = {}
+        self._counted: dict[str, LostRanges] = {}  # what is in the count of a reader
         states.when_loaded(self._load)
 
     def put(
-        self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int, done: Callable[[], None]
+        self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int | None, done: Callable[[], None]
     ) -> None:
-        """What a reader tells; ``done`` when it is stored."""
+        """What a reader tells; ``done`` when it is stored. ``lost`` is its own count, if it has one."""
         now = time.time()
         before = self._known.get(name)
         if before is None and len(self._known) >= READERS_MAX:
@@ -51,6 +54,8 @@ class DeclaredReaders:
             raise LookupError(f"there is no shard {max(position)}: the journal has {count}")
         full = {shard: position.get(shard, 0) for shard in range(count)}
         details = before.details if before is not None else {}
+        if lost is None:
+            lost = before.lost if before is not None else 0
         state = ReaderState(self._journal.identity.name, full, tuple(filters), now, lost, details)
         self._known[name] = state
         if before is not None and _same(before, state) and now - before.seen_at < SEEN_EVERY_S:
@@ -60,10 +65,26 @@ class DeclaredReaders:
         self._states.put(reader_key(name), encode_reader(state), done)
         self._look_at(name, state)
 
+    def lose(self, name: str, ranges: Mapping[int, Sequence[tuple[int, int]]], done: Callable[[], None]) -> None:
+        """Offsets that a reader has found to be gone: they are counted once, however often it tells."""
+        before = self._known[name]
+        counted = self._counted.setdefault(name, LostRanges())
+        count = len(self._journal.shards)
+        if any(shard >= count for shard in ranges):
+            raise LookupError(f"there is no shard {max(ranges)}: the journal has {count}")
+        lost = sum(counted.add(shard, *each) for shard, found in ranges.items() for each in found)
+        if not lost:
+            done()
+            return
+        log.warning("the reader %s has skipped %d journal messages that are gone", name, lost)
+        self._known[name] = replace(before, lost=before.lost + lost, seen_at=time.time())
+        self._states.put(reader_key(name), encode_reader(self._known[name]), done)
+
     def drop(self, name: str, done: Callable[[], None]) -> bool:
         """Forget a reader; false if there is none, and then nobody is told."""
         if self._known.pop(name, None) is None:
             return False
+        self._counted.pop(name, None)
         self._alarms.deactivate(f"{ALARM}/{name}", time.time())
         return self._states.remove(reader_key(name), done)
 
@@ -96,10 +117,13 @@ class DeclaredReaders:
     def _current(self, state: ReaderState) -> bool:
         return state.journal == self._journal.identity.name
 
-    def _shortfall(self, state: ReaderState) -> int:
+    def _shortfall(self, name: str, state: ReaderState) -> int:
+        """What is gone before the reader has got there, and it does not know yet."""
         if not self._current(state):
             return 0
-        return sum(max(0, self._journal.first_offset(shard) - at) for shard, at in state.position.items())
+        counted = self._counted.get(name, LostRanges())
+        firsts = ((shard, at, self._journal.first_offset(shard)) for shard, at in state.position.items())
+        return sum(counted.uncounted(shard, at, first) for shard, at, first in firsts)
 
     def _info(self, name: str, state: ReaderState) -> ReaderInfo:
         lag = sum(
@@ -113,12 +137,12 @@ class DeclaredReaders:
             list(state.filters),
             state.seen_at,
             lag,
-            state.lost + self._shortfall(state),
+            state.lost + self._shortfall(name, state),
             self._alive(state),
         )
 
     def _look_at(self, name: str, state: ReaderState) -> None:
-        lost, alarm = self._shortfall(state), f"{ALARM}/{name}"
+        lost, alarm = self._shortfall(name, state), f"{ALARM}/{name}"
         if not lost:
             self._alarms.deactivate(alarm, time.time())
             return

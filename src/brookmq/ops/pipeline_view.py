@@ -115,8 +115,14 @@ class PipelineView(Protocol):
     def readers(self) -> Sequence[ReaderInfo]:
         """Declared readers by name; none while they are not known yet."""
 
-    async def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int) -> ReaderInfo:
+    async def put_reader(
+        self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int | None
+    ) -> ReaderInfo:
         """Take what a reader tells, once it is stored. ``LookupError`` for a shard that there is not."""
+
+    async def reader_lost(self, name: str, ranges: Mapping[int, Sequence[tuple[int, int]]]) -> ReaderInfo | None:
+        """Count offsets that a reader found to be gone, each once; None if there is no such reader. ``LookupError`` for
+        a shard that there is not."""
 
     async def drop_reader(self, name: str) -> bool:
         """Forget a reader; false if there is none."""

@@ -2,7 +2,8 @@
 
 The store answers a request that begins at removed records with those that are left, and says nothing. So every offset
 of a run is accounted for: a record begins where the one before ended, the first one at or before the run's start, and
-the last one ends at or behind its end. What is missing is lost: an error, or (``failOnDataLoss`` false) a warning.
+the last one ends at or behind its end. What is missing is lost: an error, or (``failOnDataLoss`` false) a warning,
+and a reader with a name has the node count it: the task fails when it can't be counted.
 
 A credential is short-lived and a store may come back at another address: what fails is tried again with what the node
 says then, for as long as a restart may take.
@@ -55,10 +56,11 @@ class ReadSettings:
     columns: tuple[str, ...]
     filters: tuple[str, ...]
     fail_on_data_loss: bool
+    reader_name: str | None = None  # of a stream
 
     @classmethod
-    def of(cls, options: SourceOptions, columns: tuple[str, ...]) -> ReadSettings:
-        return cls(options.servers, options.token, columns, options.filters, options.fail_on_data_loss)
+    def of(cls, options: SourceOptions, columns: tuple[str, ...], reader_name: str | None = None) -> ReadSettings:
+        return cls(options.servers, options.token, columns, options.filters, options.fail_on_data_loss, reader_name)
 
 
 def read_task(task: ReadTask, settings: ReadSettings) -> Iterator[pa.RecordBatch]:
@@ -66,7 +68,8 @@ def read_task(task: ReadTask, settings: ReadSettings) -> Iterator[pa.RecordBatch
     from brookmq.spark.columns import Columns, extent  # with all of Arrow, which only executors need
 
     columns = Columns(arrow_schema(settings.columns), task.shard, task.node, matcher(settings.filters))
-    records = _Records(task, NodeClient(settings.servers, settings.token))
+    client = NodeClient(settings.servers, settings.token)
+    records = _Records(task, client)
     for run in task.runs:
         expected = run.start
         for record in records.of(run):
@@ -76,12 +79,12 @@ def read_task(task: ReadTask, settings: ReadSettings) -> Iterator[pa.RecordBatch
                 body = record.start + HEADER_BYTES
                 base, end = extent(record.message, body)
                 if base > expected:
-                    _tell_loss(task.shard, expected, min(base, run.end), settings)
+                    _tell_loss(task.shard, expected, min(base, run.end), settings, client)
                 expected = max(end, expected)
                 yield from columns.add(record.message, body, run.start, run.end)
             except BadRecord as error:
                 raise ValueError(f"brookmq: {task.stream}, the record at {record.sequence}: {error}") from None
-        _tell_loss(task.shard, expected, run.end, settings)
+        _tell_loss(task.shard, expected, run.end, settings, client)
     rest = columns.finish()
     if rest is not None:
         yield rest
@@ -93,7 +96,7 @@ def _has_messages(record: Record) -> bool:
     return decode_header(header, record.sequence).kind == DATA
 
 
-def _tell_loss(shard: int, start: int, end: int, settings: ReadSettings) -> None:
+def _tell_loss(shard: int, start: int, end: int, settings: ReadSettings, client: NodeClient) -> None:
     if start >= end:
         return
     if settings.fail_on_data_loss:
@@ -101,6 +104,11 @@ def _tell_loss(shard: int, start: int, end: int, settings: ReadSettings) -> None
     log.warning(
         "partition %d: %d offsets from %d on are gone from the journal, and are skipped", shard, end - start, start
     )
+    if settings.reader_name is not None:
+        try:
+            client.lose(settings.reader_name, {shard: [(start, end)]})
+        except LookupError:
+            log.warning("the node does not know the reader %s any more", settings.reader_name)
 
 
 def loss_message(lost: dict[int, int], what: str = "") -> str:

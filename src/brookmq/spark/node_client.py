@@ -172,17 +172,21 @@ class NodeClient:
         answer = self._ask("GET", f"/journal/time/{moment!r}")
         return {int(shard): int(offset) for shard, offset in answer.items()}
 
-    def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str], lost: int) -> None:
-        """How far a named reader has come: retention leaves what it has not read. ``lost``: in all its time."""
+    def put_reader(self, name: str, position: Mapping[int, int], filters: Sequence[str]) -> int:
+        """How far a named reader has come: retention leaves what it has not read. How much it has lost in all its time
+        is the answer."""
         offsets = {str(shard): offset for shard, offset in position.items()}
-        self._ask("PUT", _reader_path(name), {"position": offsets, "filter": list(filters), "lost": lost})
-
-    def reader_lost(self, name: str) -> int:
-        """How much a named reader has lost so far."""
+        answer = self._ask("PUT", _reader_path(name), {"position": offsets, "filter": list(filters)})
         try:
-            return int(self._ask("GET", _reader_path(name))["lost"])
-        except LookupError:
-            return 0
+            return int(answer["lost"])
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise self._not_ours() from None
+
+    def lose(self, name: str, ranges: Mapping[int, Sequence[tuple[int, int]]]) -> None:
+        """Offsets that a named reader has to skip: the node counts each of them once. ``LookupError`` when it does not
+        know the reader."""
+        told = {str(shard): [list(one) for one in found] for shard, found in ranges.items()}
+        self._ask("POST", f"{_reader_path(name)}/lost", {"ranges": told})
 
     def publish_rows(self, query: str, partition: int, rows: bytes) -> tuple[int, int]:
         """Batch and row up to which all rows of this partition are published then. Sending again does no harm."""

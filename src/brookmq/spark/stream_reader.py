@@ -42,15 +42,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
         self._options = options
-        self._settings = ReadSettings.of(options, columns)
+        self._settings = ReadSettings.of(options, columns, options.reader_name)
         self._client = NodeClient(options.servers, options.token)
         self._facts: JournalFacts | None = None
         self._store: StoreAccess | None = None
         self._asked_at = 0.0
         self._changed_at = 0.0
         self._target: Position | None = None  # where a query that reads what is there ends
-        self._lost = 0  # offsets that were skipped
-        self._lost_before: int | None = None  # by queries of the same name; None: not known yet
+        self._lost = 0  # offsets that were skipped: by this reader as far as it knows, or by all of its name
         self._passed: Position = {}  # up to where everything was read
         self._reported: Position = {}  # up to where the node knows it
         self._reported_at = 0.0
@@ -104,8 +103,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if tasks.lost:
             if options.fail_on_data_loss:
                 raise ValueError(loss_message(tasks.lost))
-            self._lost += sum(tasks.lost.values())
-            log.warning("offsets are gone from the journal, and are skipped: %s (by partition)", tasks.lost)
+            self._skip({shard: (ranges[shard][0], ranges[shard][0] + count) for shard, count in tasks.lost.items()})
         return tasks.partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -159,8 +157,15 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._reported_at = now
 
     def _tell(self, position: Position) -> None:
-        name = self._options.reader_name or ""
-        if self._lost_before is None:
-            self._lost_before = self._client.reader_lost(name)
-        self._client.put_reader(name, position, self._options.filters, self._lost_before + self._lost)
+        self._lost = self._client.put_reader(self._options.reader_name or "", position, self._options.filters)
         self._reported = position
+
+    def _skip(self, ranges: Mapping[int, tuple[int, int]]) -> None:
+        """Retention takes the oldest: what is gone of a range is its beginning."""
+        log.warning("offsets are gone from the journal, and are skipped: %s (by partition)", ranges)
+        if self._options.reader_name is None:
+            self._lost += sum(end - start for start, end in ranges.values())
+            return
+        with suppress(LookupError):  # dropped, and declared again with the next report
+            self._client.lose(self._options.reader_name, {shard: [one] for shard, one in ranges.items()})
+        self._reported_at = 0.0  # the count comes back with the next report, which is due

@@ -19,6 +19,7 @@ router = APIRouter(tags=["journal"])
 
 NAME_BYTES_MAX = 255
 LOST_MAX = (1 << 62) - 1
+RANGES_MAX = 1000
 
 Name = Annotated[NameInPath, ENCODABLE]
 
@@ -33,7 +34,20 @@ class ReaderBody(BaseModel):
         Field(max_length=SHARDS_MAX, description="by shard: the first offset that was not read"),
     ]
     filter: Annotated[list[Annotated[Text, Field(max_length=65535)]], Field(max_length=FILTERS_MAX)] = []
-    lost: Annotated[int, Field(ge=0, le=LOST_MAX, description="messages that it found to be gone, in all")] = 0
+    lost: Annotated[
+        int | None, Field(ge=0, le=LOST_MAX, description="messages that it found to be gone, in all; none: as before")
+    ] = None
+
+
+class LostBody(BaseModel):
+    """What a reader found to be gone."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"ranges": {"0": [[17, 40]]}}]})
+
+    ranges: Annotated[
+        dict[Annotated[int, Field(ge=0)], Annotated[list[tuple[Offset, Offset]], Field(max_length=RANGES_MAX)]],
+        Field(max_length=SHARDS_MAX, description="by shard: the first offset, and the one behind the last"),
+    ]
 
 
 @router.get("/readers")
@@ -61,6 +75,18 @@ async def put_reader(view: View, name: Name, body: ReaderBody) -> ReaderInfo:
         return await view.pipeline().put_reader(name, body.position, body.filter, body.lost)
     except LookupError as error:
         raise ApiError(HTTPStatus.BAD_REQUEST, f"body.position: {error.args[0]}") from None
+
+
+@router.post("/readers/{name}/lost")
+async def lose(view: View, name: Name, body: LostBody) -> ReaderInfo:
+    """Offsets that the reader has to skip because they are gone. Each is counted once, however often it is told."""
+    try:
+        found = await view.pipeline().reader_lost(name, body.ranges)
+    except LookupError as error:
+        raise ApiError(HTTPStatus.BAD_REQUEST, f"body.ranges: {error.args[0]}") from None
+    if found is None:
+        raise _unknown(name)
+    return found
 
 
 @router.delete("/readers/{name}", status_code=HTTPStatus.NO_CONTENT)
