@@ -142,11 +142,13 @@ def test_a_damaged_cache_is_no_error(tmp_path: Path) -> None:
     making.mkdir(parents=True)
     (making / "classes").write_bytes(os.urandom(1 << 20))
     cache.save(making, launcher_options(installation))
-    told, _ = run_program(tmp_path, {"spark__app__name": "mine", "spark__driver__memory": "700m"})
+    told, said = run_program(tmp_path, {"spark__app__name": "mine", "spark__driver__memory": "700m"})
     options, file = told["options"], told["file"]
     assert isinstance(options, list)
     assert isinstance(file, str)
     assert any(str(cache.classes) in one for one in options)
+    assert f"Java does not take the cache {cache.folder}" in said
+    assert not cache.folder.exists()
     assert "-Xmx700m" in options
     assert told["app"] == "mine"
     assert ".zip" not in file, "workers import what is installed"

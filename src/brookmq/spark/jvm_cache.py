@@ -114,8 +114,10 @@ class JvmCache:
 
 
 def use_options(java: Java, classes: Path) -> list[str]:
-    """For a start with a cache."""
-    return [f"-XX:AOTCache={classes}" if java.version >= AOT_VERSION_MIN else f"-XX:SharedArchiveFile={classes}"]
+    """For a start with a cache. What Java finds wrong with it is asked for (`launching`), and not for a terminal."""
+    if java.version >= AOT_VERSION_MIN:
+        return [f"-XX:AOTCache={classes}", "-Xlog:aot*=off"]
+    return [f"-XX:SharedArchiveFile={classes}", "-Xlog:cds*=off"]
 
 
 def make_options(java: Java, folder: Path) -> list[str]:

@@ -82,10 +82,19 @@ def prepare_driver(settings: Mapping[str, str]) -> None:
             cache.drop()
         return
     SparkContext._ensure_initialized(gateway=launched.gateway)  # noqa: SLF001 - as the constructor would
+    if cache is not None and options is not None and not _shares_classes(launched.gateway):
+        log.warning("Java does not take the cache %s, and it is dropped", cache.folder)
+        cache.drop()
+        options = None
     if options is None and mode() == "on":
         timer = threading.Timer(WARM_AFTER_S, _make_cache_beside)
         timer.daemon = True
         timer.start()
+
+
+def _shares_classes(gateway: Any) -> bool:
+    """A Java that finds something wrong with a cache starts without any."""
+    return "sharing" in str(gateway.jvm.java.lang.System.getProperty("java.vm.info"))
 
 
 def _make_cache_beside() -> None:
@@ -162,7 +171,12 @@ def _expanded(class_path: str) -> str:
 
 
 def launch(
-    installation: Installation, options: Sequence[str], settings: Mapping[str, str], *, group: int | None = 0
+    installation: Installation,
+    options: Sequence[str],
+    settings: Mapping[str, str],
+    *,
+    group: int | None = 0,
+    output: int | None = None,
 ) -> Launched:
     """Starts a JVM and connects to it. In a group of its own: an interrupt from the keyboard is for the program, which
     ends its queries first."""
@@ -180,7 +194,12 @@ def launch(
             command += ["--conf", f"{name}={value}"]
         try:
             process = subprocess.Popen(  # noqa: S603 - a Java that was looked at
-                [*command, SHELL], env=environment, stdin=subprocess.PIPE, process_group=group
+                [*command, SHELL],
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                process_group=group,
             )
         except OSError as error:
             raise LaunchError(f"{command[0]} does not start: {error}") from None

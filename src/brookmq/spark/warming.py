@@ -14,6 +14,7 @@ import fcntl
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -58,7 +59,8 @@ def make_cache(root: Path | None = None) -> JvmCache | None:
             raise OSError(f"{making} has less than {BYTES_FREE_MIN >> 30} GiB left")
         options = launcher_options(installation)
         trained = [*options, *make_options(installation.java, making)]
-        launched = launch(installation, trained, settings, group=None)  # it ends with us
+        # It ends with us, and what it says about classes that it can't keep is not of interest.
+        launched = launch(installation, trained, settings, group=None, output=subprocess.DEVNULL)
         SparkContext._ensure_initialized(gateway=launched.gateway)  # noqa: SLF001 - as the constructor would
         with tempfile.TemporaryDirectory(prefix="brookmq-warming-") as scratch:
             spark = session(MASTER, spark__local__dir=scratch, spark__sql__warehouse__dir=f"{scratch}/warehouse")
