@@ -12,6 +12,7 @@ from brookmq.spark.pipeline.attempts import Attempts
 from brookmq.spark.pipeline.batches import BatchError
 from brookmq.spark.pipeline.query import Calls
 from brookmq.spark.pipeline.supervising import Ended, Event, Launched, Lived, Start, Stop, Wrote
+from brookmq.spark.positions import Position
 from tests.spark.pipeline.test_statistics import report
 
 WAIT_S = 30.0
@@ -58,9 +59,10 @@ class World:
         run = self.runs[name] = Run(name, calls)
         return run
 
-    def _launch(self, _: Run) -> None:
+    def _launch(self, _: Run) -> Position:
         if self.trouble is not None:
             raise self.trouble
+        return {0: 7}
 
     def await_events(self, *wanted: Event) -> None:
         """Exactly these, in this order."""
@@ -84,6 +86,7 @@ def world() -> Iterator[World]:
 def test_from_start_to_stop(world: World) -> None:
     world.attempts.start(Start("a", 1, "v"))
     world.await_events(Launched("a", 1))
+    assert world.attempts.numbers()[0]["a"].lag({0: 9}) == 2
     world.attempts.told("run of somebody", report())
     assert list(world.attempts.events()) == []
     world.attempts.told("run of a", None)

@@ -25,7 +25,7 @@ def status(*queries: QueryStatus) -> PipelineStatus:
 
 def printed(found: PipelineStatus, problem: str | None = None, width: int = 120) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=False)
-    console.print(shown(found, problem))
+    console.print(shown(found, problem, width))
     output = console.file
     assert isinstance(output, io.StringIO)
     return output.getvalue()
@@ -44,6 +44,7 @@ def test_a_narrow_terminal_keeps_numbers_and_states() -> None:
     text = printed(status(query("rule/" + 60 * "n", lag=123456, message=100 * "x")), width=80)
     assert "123,456" in text
     assert "running" in text
+    assert 100 * "x" in text.replace("\n", "")
     assert all(len(line) <= 80 for line in text.splitlines())
 
 

@@ -18,12 +18,14 @@ from brookmq.spark.pipeline.explaining import explained
 from brookmq.spark.pipeline.query import Calls, QueryRun
 from brookmq.spark.pipeline.statistics import Statistics
 from brookmq.spark.pipeline.supervising import Ended, Event, Launched, Lived, Start, Stop, Wrote
+from brookmq.spark.positions import Position
 
 log = logging.getLogger("brookmq.spark.pipeline")
 
 THREADS_MAX: Final = 16  # for starts, and for stops
 
-Launch = Callable[[QueryRun], None]
+Launch = Callable[[QueryRun], Position]
+"""Starts a run, and tells where it begins."""
 MakeRun = Callable[[str, Calls], QueryRun]
 """Makes the run of a query by its name."""
 
@@ -35,7 +37,7 @@ class Attempt:
     name: str
     number: int
     run: QueryRun
-    launch: Future[None]
+    launch: Future[Position]
     stop: Future[None] | None = None
     launched: bool = False  # told
     lived: bool = False
@@ -105,6 +107,7 @@ class Attempts:
             return
         if not attempt.launched:
             attempt.launched = True
+            self._begins(name, attempt.launch.result())
             yield Launched(name, number)
         if attempt.lived and not attempt.told_lived:
             attempt.told_lived = True
@@ -126,6 +129,12 @@ class Attempts:
         attempt.run.close()
         del self._attempts[attempt.name]
         return Ended(attempt.name, attempt.number, message, for_good)
+
+    def _begins(self, name: str, position: Position) -> None:
+        """So that it is known how much waits, before there is a batch."""
+        with self._lock:
+            if self._statistics[name].position is None:
+                self._statistics[name].position = position
 
     # ── told by Spark ──
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 LINES_EVERY_S: Final = 10.0
+WIDE: Final = 110  # characters of a line from which on a table has a column for errors
+NAME_WIDTH_MIN: Final = 16
+MESSAGE_WIDTH: Final = 200
 _COLOURS: Final = {"running": "green", "starting": "yellow", "waiting": "yellow", "failed": "red", "stopped": "dim"}
 
 
@@ -128,7 +131,7 @@ class TerminalDisplay:
     def show(self, status: PipelineStatus, problem: str | None, now: float) -> None:
         if not self._live.is_started:
             self._live.start()
-        self._live.update(shown(status, problem), refresh=True)
+        self._live.update(shown(status, problem, self._live.console.width), refresh=True)
 
     def close(self) -> None:
         self._live.stop()
@@ -145,33 +148,44 @@ COLUMNS: Final[Sequence[tuple[str, Cell]]] = (
 )
 
 
-def shown(status: PipelineStatus, problem: str | None = None) -> RenderableType:
-    """The queries of a pipeline, for a terminal."""
+def shown(status: PipelineStatus, problem: str | None, width: int) -> RenderableType:
+    """The queries of a pipeline, for a terminal. Errors have a column where there is room for it, else lines below."""
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [_table(status.queries) if status.queries else Text("no rule or table is enabled")]
+    wide = width >= WIDE
+    parts: list[RenderableType] = [Text("no rule or table is enabled", "dim")]
+    if status.queries:
+        parts = [_table(status.queries, max(width // 4, NAME_WIDTH_MIN), errors=wide)]
+    for query in () if wide else status.queries:
+        if query.message is not None:
+            parts.append(Text(f"{printable(query.name)}: {_message(query)}"))
     if problem:
         parts.append(Text(printable(f"the node does not answer: {problem}"), "red"))
     return Group(*parts)
 
 
-def _table(queries: Sequence[QueryStatus]) -> Table:
+def _table(queries: Sequence[QueryStatus], name_width: int, *, errors: bool) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0), expand=True)
-    found.add_column("query", no_wrap=True, overflow="ellipsis", ratio=2)
+    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0), expand=errors)
+    found.add_column("query", no_wrap=True, overflow="ellipsis", max_width=name_width)
     found.add_column("state", no_wrap=True)
     for title, _ in COLUMNS:
         found.add_column(title, justify="right", no_wrap=True)
-    found.add_column("last error", overflow="ellipsis", no_wrap=True, ratio=3)
+    if errors:
+        found.add_column("last error", overflow="fold", ratio=1)
     for query in queries:
         state = Text(query.state + (f" ({query.restarts})" if query.restarts else ""), _COLOURS.get(query.state, ""))
-        numbers = [Text(cell(query)) for _, cell in COLUMNS]
-        found.add_row(Text(printable(query.name)), state, *numbers, Text(printable(query.message or "")))
+        cells = [Text(printable(query.name)), state, *(Text(cell(query)) for _, cell in COLUMNS)]
+        found.add_row(*cells, *([Text(_message(query))] if errors else []))
     return found
+
+
+def _message(query: QueryStatus) -> str:
+    return printable(query.message or "")[:MESSAGE_WIDTH]
 
 
 def printable(text: str) -> str:

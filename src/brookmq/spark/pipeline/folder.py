@@ -1,6 +1,6 @@
 """The data folder of a pipeline: one pipeline at a time has it.
 
-    DATA_DIR/lock, id, log4j2.properties, spark.log, queries/…
+    DATA_DIR/lock, id, log4j2.properties, spark.log, output.log, queries/…
 
 In ``id`` stands what the pipeline that has it calls itself. The next one finds out so that the one which its node heard
 of a moment ago is not another one that runs elsewhere.
@@ -9,6 +9,10 @@ of a moment ago is not another one that runs elsewhere.
 from __future__ import annotations
 
 import fcntl
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 from uuid import uuid4
@@ -17,6 +21,8 @@ from brookmq.base.errors import OperationError
 
 LOG_BYTES_MAX: Final = "10MB"
 LOGS_KEPT: Final = 3
+OUTPUT_BYTES_MAX: Final = 10_000_000  # at a start, above which it begins anew
+_OUTPUTS: Final = (1, 2)  # standard output, standard error
 _LOGGING: Final = """\
 # Written by `brookmq pipeline run` at each start.
 rootLogger.level = warn
@@ -64,6 +70,25 @@ class DataFolder:
     def logging(self) -> Path:
         """Settings with which what Spark logs goes to a file, and not over the display."""
         return self.path / "log4j2.properties"
+
+    @contextmanager
+    def output_kept(self) -> Iterator[None]:
+        """Processes that are started meanwhile, and those that they start, print into a file: a terminal has a table,
+        and a program wants JSON."""
+        path = self.path / "output.log"
+        if path.exists() and path.stat().st_size > OUTPUT_BYTES_MAX:
+            path.unlink()
+        before = [os.dup(number) for number in _OUTPUTS]
+        sys.stdout.flush()
+        with path.open("ab") as file:
+            for number in _OUTPUTS:
+                os.dup2(file.fileno(), number)
+        try:
+            yield
+        finally:
+            for number, kept in zip(_OUTPUTS, before, strict=True):
+                os.dup2(kept, number)
+                os.close(kept)
 
     def release(self) -> None:
         self._lock.close()

@@ -14,6 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
 from brookmq.spark.actions.interface import BatchKey, NodeAccess
 from brookmq.spark.pipeline.batches import BatchError, BatchWriter
 from brookmq.spark.pipeline.checkpoints import Generation
@@ -162,6 +165,11 @@ class QueryRun:
         except BatchError as error:
             self._failure = error
             raise
+        except (PySparkException, Py4JError) as error:
+            # Short, and without the text of Java's exception: Spark looks for that with an expression which uses up the
+            # stack of its thread where the text is long.
+            self._failure = BatchError(explained(str(error)))
+            raise self._failure from None
         else:
             with self._lock:
                 self._written = batch

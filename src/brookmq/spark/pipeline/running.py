@@ -38,6 +38,7 @@ from brookmq.spark.pipeline.supervising import (
     WishesChanged,
 )
 from brookmq.spark.pipeline.wanted import WantedQuery, wanted_queries
+from brookmq.spark.positions import Position
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -127,7 +128,9 @@ class Pipeline:
     def _session(self, folder: DataFolder) -> SparkSession:
         from brookmq.spark import session
 
-        found = session(self._options.master, **{name.replace(".", "__"): value for name, value in _SPARK.items()})
+        settings = {name.replace(".", "__"): value for name, value in _SPARK.items()}
+        with folder.output_kept():
+            found = session(self._options.master, **settings)
         java: Any = found.sparkContext._jvm  # noqa: SLF001 - there is no other way to Java's logging
         java.org.apache.logging.log4j.core.config.Configurator.reconfigure(java.java.net.URI(folder.logging.as_uri()))
         return found
@@ -262,11 +265,12 @@ def _prepared(documents: Documents) -> dict[str, WantedQuery]:
     return wanted
 
 
-def _launch(run: QueryRun, spark: SparkSession, checkpoints: Checkpoints, access: NodeAccess) -> None:
-    """On a thread of its own: finds the checkpoint, and starts the query."""
+def _launch(run: QueryRun, spark: SparkSession, checkpoints: Checkpoints, access: NodeAccess) -> Position:
+    """On a thread of its own: finds the checkpoint, and starts the query where that ends."""
     node = PipelineNode(access.servers, access.token)
     try:
         generation = checkpoints.prepare(run.query, node.journal().journal, node)
     finally:
         node.close()
     run.start(spark, generation)
+    return generation.reached()

@@ -34,7 +34,8 @@ def show_status(answer: Mapping[str, Any]) -> None:
         return
     from rich.console import Console
 
-    Console().print(shown(status))
+    console = Console()
+    console.print(shown(status, None, console.width))
     click.echo(printable(f"Spark {status.master}, {status.application}, since {_duration(status.started_at)}"))
 
 
