@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 LINES_EVERY_S: Final = 10.0
 WIDE: Final = 110  # characters of a line from which on a table has a column for errors
 NAME_WIDTH_MIN: Final = 16
+OTHERS_WIDTH: Final = 68  # of the other columns, with numbers as they are
 MESSAGE_WIDTH: Final = 200
 _COLOURS: Final = {"running": "green", "starting": "yellow", "waiting": "yellow", "failed": "red", "stopped": "dim"}
 
@@ -156,7 +157,8 @@ def shown(status: PipelineStatus, problem: str | None, width: int) -> Renderable
     wide = width >= WIDE
     parts: list[RenderableType] = [Text("no rule or table is enabled", "dim")]
     if status.queries:
-        parts = [_table(status.queries, max(width // 4, NAME_WIDTH_MIN), errors=wide)]
+        name_width = width // 4 if wide else max(width - OTHERS_WIDTH, NAME_WIDTH_MIN)
+        parts = [_table(status.queries, name_width, errors=wide)]
     for query in () if wide else status.queries:
         if query.message is not None:
             parts.append(Text(f"{printable(query.name)}: {_message(query)}"))
