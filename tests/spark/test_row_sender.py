@@ -61,6 +61,7 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemorySink]:
         made.clients.append(options)
         created(client, *arguments, **options)
 
+    monkeypatch.setattr(row_sender, "REQUEST_ROWS_MAX", 2000)
     monkeypatch.setattr(NodeClient, "__init__", create)
     monkeypatch.setattr(NodeClient, "publish_rows", lambda _, *arguments: made.publish_rows(*arguments))
     return made

@@ -208,7 +208,7 @@ class RowPackets:
         if "user_properties" not in self._columns.places:
             return None
         column = self._column(batch, "user_properties")
-        if column.null_count == batch.num_rows:
+        if column.offsets[0] == column.offsets[-1]:
             return None
         return _pieces(column, user_properties, "user_properties", done)
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("brookmq.spark")
 
-REQUEST_ROWS_MAX: Final = 2_000
+REQUEST_ROWS_MAX: Final = 4_000
 REQUEST_BYTES_MAX: Final = 1024 * 1024  # a larger row goes alone
 LOGGED_MAX: Final = 10  # bad rows of a partition that are told one by one
 
