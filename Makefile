@@ -11,7 +11,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup setup-test build run test test-long check format bench fuzz docs lock clean distclean
+.PHONY: help setup setup-test build run demo test test-long check format bench fuzz docs lock clean distclean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-11s %s\n", $$1, $$2 }'
@@ -24,6 +24,9 @@ setup-test: ## Install the Debian packages that tests with other programs use
 
 run: $(if $(wildcard $(DEV)),$(DEV),$(RUN)) build ## Install what a node needs, then start it (ARGS="--mqtt HOST:PORT ...")
 	@exec $(VENV)/bin/brookmq start $(ARGS)
+
+demo: setup ## A thousand devices, the pipeline on Spark, and a picture of what came out
+	@$(PY) -m demo $(ARGS)
 
 build: ## Compile the hot modules that changed
 	@$(PY) setup.py --quiet build_ext --inplace
@@ -55,6 +58,7 @@ fuzz: setup ## Feed a broker what peers may do, guided by coverage (FUZZ_SECONDS
 docs: $(DEV) ## Write the generated parts of the guide
 	@$(PY) -m brookmq.base.config.guide docs/guide/configuration.md
 	@$(PY) -m brookmq.spark.rules.guide docs/guide/rules.md
+	@$(PY) -m brookmq.spark.guide docs/guide/spark.md
 
 # Hashes and versions only, no addresses: pip's own settings say where packages come from.
 LOCK := $(VENV)/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
@@ -66,7 +70,7 @@ lock: $(PY) ## Write the lock files anew (ARGS=--upgrade for newer versions)
 
 clean: ## Remove what was built and cached
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis src/*.egg-info
-	@find src tests bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find src tests bench demo -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 	@find src \( -name '*.so' -o -name '*.c' \) -delete
 
 distclean: clean ## clean, and remove .venv
