@@ -114,6 +114,8 @@ class Pipeline:
         except (LookupError, OSError, ValueError) as error:
             raise OperationError(str(error).removeprefix("brookmq: ")) from None
         self._display.note("Spark is starting")
+        import pyspark.sql  # noqa: F401 - before two threads do it at once: each would find half of it
+
         with ThreadPoolExecutor(1) as others:  # while Java starts
             wanted = others.submit(_prepared, documents)
             spark = self._session(folder)
