@@ -15,8 +15,6 @@ from tests.harness.raw import Client
 from tests.harness.wire import Property
 from tests.spark.journal_node import JournalNode
 
-pytest.importorskip("pyspark")
-
 KEPT = [(Property.SESSION_EXPIRY, 10_000), (Property.RECEIVE_MAXIMUM, 1000)]
 RUN_S = 300.0  # one life of a driver; it takes some ten seconds on a machine that has nothing else to do
 ROOT = Path(__file__).parents[2]

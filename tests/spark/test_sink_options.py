@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from brookmq.spark.sink_options import SinkOptions, sink_options
+from brookmq.spark.sink_columns import IGNORED, KNOWN
+from brookmq.spark.sink_options import SINK, SinkOptions, sink_options
+
+GUIDE = Path(__file__).parents[2] / "docs/guide/spark-sink.md"
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -68,3 +73,10 @@ def test_a_stream_has_batches_of_its_own() -> None:
     assert sink_options({"query": "a"}, stream=True).query == "a"
     with pytest.raises(ValueError, match="option batch is for batch writes"):
         sink_options({"query": "a", "batch": "1"}, stream=True)
+
+
+def test_the_guide_has_every_option_and_every_column() -> None:
+    guide = GUIDE.read_text()
+    columns, options = guide.split("## Options")
+    assert [name for name in (*KNOWN, *IGNORED) if f"`{name}`" not in columns] == []
+    assert [name for name in SINK if f"`{name}`" not in options] == []

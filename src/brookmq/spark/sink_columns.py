@@ -48,6 +48,7 @@ _TYPES: Final[dict[str, tuple[tuple[type[DataType], ...], str]]] = {
     "expires_at": ((TimestampType,), "timestamp"),
     "message_expiry": (_WHOLE, "int"),
 }
+KNOWN: Final = tuple(_TYPES)
 
 
 @dataclass(frozen=True, slots=True)
