@@ -230,6 +230,5 @@ Action = Annotated[
 ]
 ACTION_TYPES: Final = ("delta", "iceberg", "parquet", "postgresql", "webhook", "console", "republish")
 
-_Action.model_rebuild()
-for _model in _Action.__subclasses__():
+for _model in _Action.__subclasses__():  # they hold each other
     _model.model_rebuild()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
@@ -224,31 +224,28 @@ Resource = Annotated[PostgresqlResource | WebhookResource, Field(discriminator="
 Model = TypeVar("Model")
 
 _ACTION: Final[TypeAdapter[Action]] = TypeAdapter(Action)
-_RULE: Final = TypeAdapter(Rule)
-_SCHEMA: Final = TypeAdapter(SchemaDocument)
-_TABLE: Final = TypeAdapter(TableDocument)
 _RESOURCE: Final[TypeAdapter[Resource]] = TypeAdapter(Resource)
 
 
 def parse_action(document: object) -> Action:
     """An action; like the others below it raises DocumentError with all that is wrong."""
-    return _parsed(_ACTION, document)
+    return _parsed(_ACTION.validate_python, document)
 
 
 def parse_rule(document: object) -> Rule:
-    return _parsed(_RULE, document)
+    return _parsed(Rule.model_validate, document)
 
 
 def parse_schema(document: object) -> SchemaDocument:
-    return _parsed(_SCHEMA, document)
+    return _parsed(SchemaDocument.model_validate, document)
 
 
 def parse_table(document: object) -> TableDocument:
-    return _parsed(_TABLE, document)
+    return _parsed(TableDocument.model_validate, document)
 
 
 def parse_resource(document: object) -> Resource:
-    return _parsed(_RESOURCE, document)
+    return _parsed(_RESOURCE.validate_python, document)
 
 
 def problems(error: ValidationError) -> str:
@@ -280,8 +277,8 @@ def place(path: Iterable[str | int]) -> str:
     return ".".join(shown)
 
 
-def _parsed(adapter: TypeAdapter[Model], document: object) -> Model:
+def _parsed(validate: Callable[[object], Model], document: object) -> Model:
     try:
-        return adapter.validate_python(document)
+        return validate(document)
     except ValidationError as error:
         raise DocumentError(problems(error)) from None

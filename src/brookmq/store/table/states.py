@@ -41,7 +41,7 @@ class KeyedStates:
             self._call_soon(self._tell_loaded)
 
     def watch(self, prefix: bytes, changed: Callable[[bytes], None]) -> None:
-        """Calls ``changed(key)`` after each change of a key that begins so, whoever makes it; not for what is loaded."""
+        """Calls ``changed(key)`` after each change of a key that begins so, whoever makes it; not while loading."""
         self._watchers.append((prefix, changed))
 
     def get(self, key: bytes) -> bytes | None:
