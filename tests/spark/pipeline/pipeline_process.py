@@ -84,6 +84,10 @@ class PipelineProcess:
                 return {query["name"]: query for query in line["queries"]}
         return {}
 
+    def has_written(self) -> bool:
+        """Whether a query has finished a batch."""
+        return any(query["batch"] >= 0 for query in self.queries.values())
+
     def await_query(self, name: str, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         await_(lambda: name in self.queries and condition(self.queries[name]), self.told)
         return self.queries[name]

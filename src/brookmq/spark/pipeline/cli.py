@@ -114,8 +114,7 @@ def run(
     from brookmq.spark.pipeline.display import display_for
     from brookmq.spark.pipeline.running import Pipeline, RunOptions
 
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a batch that fails is shown as such
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    _configure_logging()
     display = display_for(sys.stdout, as_json=as_json)
     found = Pipeline(RunOptions(addresses, token, master, data_dir, rows_per_batch, once), display)
     try:
@@ -130,6 +129,14 @@ def run(
         sys.stdout.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def _configure_logging() -> None:
+    """What we say, and not what py4j says of batches that fail: these are shown as such."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.getLogger("brookmq").addHandler(handler)
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 @pipeline.command()
