@@ -96,7 +96,7 @@ def test_every_file_that_a_reader_finds_is_whole(processes: Mortals, tmp_path: P
 def test_files_that_somebody_removed_before_the_commit_are_written_anew(processes: Mortals, tmp_path: Path) -> None:
     folder = tmp_path / "table"
     processes.write(parquet(folder), 0, "halfway")
-    for file in folder.rglob("staging/*/*/*.parquet"):
+    for file in folder.rglob("staging/*/*/*/*.parquet"):
         file.unlink()
 
     assert processes.write(parquet(folder), 0) == ROWS

@@ -27,7 +27,9 @@ def run(task: FileTask, *tables: pa.Table) -> tuple[list[WrittenFile], str | Non
 
 
 def task(folder: Path, *partition_by: str, schema: pa.Schema = SCHEMA) -> FileTask:
-    return FileTask(str(folder), "part-x-7", partition_by, schema)
+    if folder.exists():
+        (folder / "try").mkdir(exist_ok=True)
+    return FileTask(str(folder), "try", "part-x-7", partition_by, schema)
 
 
 def test_rows_go_to_the_file_of_their_partition_in_their_order(tmp_path: Path) -> None:
@@ -72,7 +74,7 @@ def test_values_that_are_no_names_of_folders_have_folders_and_files_of_their_own
 def test_without_rows_there_is_no_file(tmp_path: Path) -> None:
     assert run(task(tmp_path), pa.table({"number": pa.array([], pa.int64())})) == ([], None)
     assert run(task(tmp_path)) == ([], None)
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "try").iterdir()) == []
 
 
 def test_rows_get_the_types_of_the_table(tmp_path: Path) -> None:

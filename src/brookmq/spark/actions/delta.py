@@ -75,8 +75,11 @@ class DeltaAppender:
                 rows = with_date(rows)
             plain = StructType([field for field in columns.fields if field.name not in names])
             count = self._staging.write_once(rows, key, self, names, to_arrow_schema(plain, timezone="UTC"))
-        except (DeltaError, OSError) as error:
+        except ActionError:
             self._table = None  # it may be another one by now
+            raise
+        except (DeltaError, OSError) as error:
+            self._table = None
             raise ActionError(f"{self._where}: {one_line(error)}") from None
         if self._commits >= COMPACT_COMMITS:
             self._compact(table)

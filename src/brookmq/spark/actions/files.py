@@ -55,10 +55,12 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """What each executor does with its part of a batch. ``schema`` is that of the files: partition columns are not in
-    them, since their values are the same for a whole file."""
+    """What each executor does with its part of a batch. ``attempt`` is a folder below ``folder`` that no other attempt
+    at the batch uses: tasks of a driver that was killed may live on for a while. ``schema`` is that of the files:
+    partition columns are not in them, since their values are the same for a whole file."""
 
     folder: str
+    attempt: str
     name: str
     partition_by: tuple[str, ...]
     schema: pa.Schema
@@ -67,8 +69,8 @@ class FileTask:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        task, attempt = (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
-        writer = _TaskWriter(self, f"{attempt}", f"{self.name}-{task}")
+        task, number = (0, 0) if context is None else (context.partitionId(), context.taskAttemptId())
+        writer = _TaskWriter(self, f"{self.attempt}/{number}", f"{self.name}-{task}")
         error = None
         for batch in batches:  # to the end in any case: others count these rows
             if error is None:

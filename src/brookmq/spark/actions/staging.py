@@ -3,8 +3,8 @@
 Below the folder of a table, ``_brookmq`` is ours; every reader of such folders passes over names that begin with ``_``.
 A batch goes through four steps, and each is one that either happened or did not:
 
-1. executors write files into ``_brookmq/staging/QUERY/BATCH``. Whoever dies here leaves files that nobody knows, and
-   the batch is written anew;
+1. executors write files into ``_brookmq/staging/QUERY/BATCH/ATTEMPT``. Whoever dies here leaves files that nobody
+   knows, and the batch is written anew;
 2. a *manifest* that lists them all is renamed into place. From here on the batch goes forward only: its files are never
    written again, so that a row which a reader has seen is not taken back and does not come twice;
 3. the files are renamed to where they belong, each whole;
@@ -24,11 +24,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
+from uuid import uuid4
 
 import pyarrow as pa
 
 from brookmq.spark.actions.files import FileTask, WrittenFile, file_name, write_files
-from brookmq.spark.actions.interface import ActionError, BatchKey
+from brookmq.spark.actions.interface import ActionError, BatchKey, one_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -70,15 +71,16 @@ class Staging:
                     return 0
                 files = self._prepared(key)
                 if files is None:
-                    folder = self._emptied(key)
-                    files = write_files(frame, FileTask(str(folder), file_name(key), partition_by, schema))
+                    attempt = self._begin(key)
+                    task = FileTask(str(self._folder(key)), attempt, file_name(key), partition_by, schema)
+                    files = write_files(frame, task)
                     self._prepare(key, files)
                 if files:
                     self._publish(key, files)
                     table.commit(key, files)
                 self._clear(key)
         except OSError as error:
-            raise ActionError(f"{self._data}: {error}") from None
+            raise ActionError(f"{self._data}: {one_line(error)}") from None
         return sum(file.rows for file in files)
 
     # the steps
@@ -118,11 +120,12 @@ class Staging:
     def _folder(self, key: BatchKey) -> Path:
         return self._root / key.tag / str(key.batch)
 
-    def _emptied(self, key: BatchKey) -> Path:
+    def _begin(self, key: BatchKey) -> str:
+        """An empty folder for this attempt."""
         self._clear(key)
-        folder = self._folder(key)
-        folder.mkdir(parents=True)
-        return folder
+        attempt = uuid4().hex
+        (self._folder(key) / attempt).mkdir(parents=True)
+        return attempt
 
     def _clear(self, key: BatchKey) -> None:
         """Removes what tries of this batch, and of those before it, have left."""
