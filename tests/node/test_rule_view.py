@@ -14,7 +14,8 @@ from brookmq.base.errors import OperationError
 from brookmq.base.pipeline_status import PipelineStatus
 from brookmq.base.rule_documents import DocumentError, ResourceBody, RuleBody, SchemaBody, TableBody
 from brookmq.base.rule_secrets import HIDDEN
-from brookmq.ops.rule_view import DocumentInUseError, RuleRefusedError
+from brookmq.node.rule_view import SLICE
+from brookmq.ops.rule_view import DocumentInUseError, PipelineDocuments, RuleRefusedError
 from tests.node.rules_world import Rules, unavailable
 
 SQL = 'SELECT payload.t AS t FROM "a/#"'
@@ -170,7 +171,7 @@ def test_secrets_are_for_a_pipeline_only() -> None:
         action = {"type": "postgresql", "uri": "postgresql://me:hush@host/db", "table": "hot"}
         await rules.put_resource("db", resource(password="hush"))
         await rules.put_rule("hot", rule(actions=[action]))
-        shown = [*await rules.rules(), *await rules.resources(), *rules.known_rules()]
+        shown = [*await rules.rules(), *await rules.resources()]
         documents = await rules.documents(secrets=False)
         assert "hush" not in str([shown, documents])
         full = await rules.documents(secrets=True)
@@ -184,6 +185,44 @@ def test_secrets_are_for_a_pipeline_only() -> None:
         assert full.resources[0].document()["settings"] == {"uri": "postgresql://me@other/db", "password": "hush"}
         with pytest.raises(DocumentError, match="write it out"):
             await rules.put_resource("other", resource(password=HIDDEN))
+
+    run(test())
+
+
+def test_what_a_pipeline_asks_for_again_and_again_is_made_once() -> None:
+    async def test() -> None:
+        rules = Rules()
+        await rules.put_rule("hot", rule())
+        first = await rules.documents(secrets=True)
+        assert await rules.documents(secrets=True) is first
+        assert await rules.documents(secrets=False) is not first
+        await rules.enable_rule("hot", enabled=False)
+        again = await rules.documents(secrets=True)
+        assert again.revision > first.revision
+        assert (first.rules[0].enabled, again.rules[0].enabled) == (True, False)
+        assert PipelineDocuments.model_validate_json(again.json_bytes) == again
+
+    run(test())
+
+
+def test_many_rules_are_shown_without_a_stall() -> None:
+    async def test() -> None:
+        rules = Rules()
+        for number in range(3 * SLICE):
+            await rules.put_rule(f"rule{number:03}", rule())
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(others())
+        shown = await rules.rules()
+        task.cancel()
+        assert [each.name for each in shown] == [f"rule{number:03}" for number in range(3 * SLICE)]
+        assert turns >= 3
 
     run(test())
 
@@ -213,7 +252,7 @@ def test_tables_and_resources_show_how_they_do() -> None:
         rules.tell_pipeline_status(PipelineStatus.model_validate(report))
         (db,) = await rules.resources()
         (raw,) = await rules.tables()
-        (hot,) = rules.known_rules()
+        (hot,) = rules.figures()
         assert (db.state, raw.state, raw.message) == ("in use", "failed", "no disk")
         assert hot.statistics is not None
         assert (hot.state, hot.statistics.matched) == ("running", 7)
@@ -236,7 +275,7 @@ def test_a_node_that_starts_does_not_look_as_if_it_had_no_rules() -> None:
     async def test() -> None:
         rules = Rules(wait_s=0.1)
         rules.storage.trouble = "no connection"
-        assert rules.known_rules() == []
+        assert rules.figures() == []
         with pytest.raises(OperationError, match="not known yet: no connection"):
             await rules.documents(secrets=True)
         rules.storage.trouble = ""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isnan
 
 from brookmq.base.counters import HELP as COUNTER_HELP
-from brookmq.ops.rule_view import RuleInfo
+from brookmq.ops.rule_view import RuleFigures
 from brookmq.ops.view import NodeInfo, NodeView
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -87,10 +87,10 @@ def _lines(view: NodeView) -> Iterator[str]:
     yield from _family(
         "pipeline_alive", "gauge", "1 while a pipeline reports", int(view.rules().pipeline_status().alive)
     )
-    yield from _rules(view.rules().known_rules())
+    yield from _rules(view.rules().figures())
 
 
-def _rules(rules: Sequence[RuleInfo]) -> Iterator[str]:
+def _rules(rules: Sequence[RuleFigures]) -> Iterator[str]:
     """What a pipeline that is alive has told of rules. Counters begin again with each pipeline."""
     if not rules:
         return

@@ -8,9 +8,11 @@ What can't be answered now, because the store is not there or the rule checker d
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from brookmq.base.errors import BrookError, OperationError
 from brookmq.base.pipeline_status import PipelineStatus, QueryState, QueryStatus
@@ -88,6 +90,15 @@ class RuleInfo(Rule, _Running):
     """A rule and how it does."""
 
 
+@dataclass(frozen=True, slots=True)
+class RuleFigures:
+    """What the metrics have of a rule."""
+
+    name: str
+    state: RuleState
+    statistics: Statistics | None
+
+
 class TableInfo(TableDocument, _Running):
     """A declared table and how it does."""
 
@@ -150,7 +161,12 @@ class PipelineInfo(BaseModel):
 
 
 class PipelineDocuments(BaseModel):
-    """All that a pipeline needs. ``revision`` is another one after each change."""
+    """All that a pipeline needs. ``revision`` is another one after each change.
+
+    A pipeline asks every second, and mostly nothing has changed: so one is made for each revision, and written once.
+    """
+
+    model_config = ConfigDict(frozen=True)
 
     revision: int
     rules: list[Rule]
@@ -158,12 +174,16 @@ class PipelineDocuments(BaseModel):
     tables: list[TableDocument]
     resources: list[PostgresqlResource | WebhookResource]
 
+    @cached_property
+    def json_bytes(self) -> bytes:
+        return self.model_dump_json().encode()
+
 
 class RuleView(Protocol):
     """Methods that put something answer with what is kept then, and whether it is new; once it is stored."""
 
-    def known_rules(self) -> Sequence[RuleInfo]:
-        """Rules with their figures, for the metrics; none while they are not known yet."""
+    def figures(self) -> Sequence[RuleFigures]:
+        """Of all rules, by name; none while they are not known yet."""
 
     def pipeline_status(self) -> PipelineInfo: ...
 

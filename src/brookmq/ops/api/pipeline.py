@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
 
 from brookmq.base.pipeline_status import PipelineStatus
 from brookmq.ops.api.parameters import View
@@ -16,10 +16,11 @@ router = APIRouter(tags=["pipeline"])
 Secrets = Annotated[bool, Query(description="with passwords and tokens, which a pipeline needs")]
 
 
-@router.get("/pipeline")
-async def get_pipeline(view: View, secrets: Secrets = False) -> PipelineDocuments:
+@router.get("/pipeline", response_model=PipelineDocuments)
+async def get_pipeline(view: View, secrets: Secrets = False) -> Response:
     """All rules, schemas, tables and resources; `revision` is another one after each change of them."""
-    return await view.rules().documents(secrets=secrets)
+    documents = await view.rules().documents(secrets=secrets)
+    return Response(documents.json_bytes, media_type="application/json")
 
 
 @router.get("/pipeline/status")
