@@ -1,7 +1,7 @@
 """A node's data as one file: written while it serves, and read back into a node that nobody uses yet.
 
 The file has sections: configuration, values (retained and delayed messages), what the pipeline keeps if there is
-something (positions of queries, readers, rules, schemas), sessions, and on demand the journal. The
+something (positions of queries, readers, rules and what belongs to them), sessions, and on demand the journal. The
 journal comes last in an export, so that it has all that the sessions have still to get; in an import it comes before
 the sessions, since they are fitted to the offsets that its messages get here. ``brookmq ctl`` sends it in that order.
 """
