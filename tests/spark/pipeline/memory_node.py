@@ -31,7 +31,7 @@ class MemoryNode(PipelineNode):
         if self.trouble is not None:
             raise self.trouble
 
-    def documents(self) -> Documents:
+    def documents(self, known: Documents | None = None) -> Documents:
         self._ask()
         return self.known
 

@@ -68,8 +68,8 @@ class NodeLink:
             self.problem = None
 
     def _look(self) -> None:
-        documents = self._node.documents()
-        if documents.revision != self.documents.revision:
+        documents = self._node.documents(self.documents)
+        if documents is not self.documents:
             self.documents = documents
             self._wake()
         self.ends = self._node.journal().ends
