@@ -16,7 +16,7 @@ from tests.harness.wire import Property
 from tests.spark.journal_node import JournalNode
 
 KEPT = [(Property.SESSION_EXPIRY, 10_000), (Property.RECEIVE_MAXIMUM, 1000)]
-RUN_S = 300.0  # one life of a driver; it takes some ten seconds on a machine that has nothing else to do
+RUN_S = 900.0  # one life of a driver: some ten seconds on a machine that has nothing else to do
 ROOT = Path(__file__).parents[2]
 
 
