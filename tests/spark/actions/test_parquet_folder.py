@@ -48,9 +48,9 @@ def test_spark_reads_it(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_the_files_of_a_batch_that_is_being_written_are_hidden(spark: SparkSession, tmp_path: Path) -> None:
     write(document(tmp_path), rows(spark))
-    hidden = tmp_path / "_brookmq" / "staging" / "abc" / "9"
+    hidden = tmp_path / "_brookmq" / "staging" / "abc" / "9" / "try"
     hidden.mkdir(parents=True)
-    (hidden / "0-0.parquet").write_bytes(b"half a file")
+    (hidden / "0-0.writing").write_bytes(b"half a file")
     assert ds.dataset(tmp_path, partitioning="hive").count_rows() == ROWS
     assert spark.read.parquet(str(tmp_path)).count() == ROWS
 

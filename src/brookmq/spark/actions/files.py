@@ -1,8 +1,8 @@
 """Executors write Parquet files; the driver learns what they wrote, and nothing of what is in it.
 
 A task writes into a staging folder that no reader looks at, one file for each combination of partition values, under
-names that no other try of the task has. Where a file will stand is told with it, and is for the driver to bring about
-(``staging.py``).
+names that no other try of the task has, and that no ``**/*.parquet`` finds. Where a file will stand is told with it,
+and is for the driver to bring about (``staging.py``).
 
 A task that can't write says so in its result and does not fail: a failing task is tried again by Spark, and its error
 looks like one of the rows themselves. Errors of the rows come through as they are.
@@ -132,7 +132,7 @@ class _TaskWriter:
         texts = {name: _text(value) for name, value in zip(self._task.partition_by, values, strict=True)}
         folders = [f"{_safe(name)}={NO_VALUE if text is None else _safe(text)}" for name, text in texts.items()]
         path = "/".join([*folders, f"{self._name}-{number}.parquet"])
-        staged = f"{self._staged}-{number}.parquet"
+        staged = f"{self._staged}-{number}.writing"
         return _OpenFile(Path(self._task.folder), staged, path, texts, self._task.schema)
 
 
