@@ -1,7 +1,6 @@
 cimport cython
 
 from brookmq.base.counters cimport Counters
-from brookmq.broker.broker cimport Broker
 from brookmq.broker.dispatch cimport Dispatcher
 from brookmq.broker.journaling cimport Journaling
 from brookmq.broker.outlet cimport Outlet, Turn
@@ -10,7 +9,7 @@ from brookmq.broker.settings cimport Settings
 from brookmq.broker.topics cimport Audience, TopicIndex
 
 cdef class ChannelState:
-    cdef public Broker broker
+    cdef public object broker
     cdef public Turn turn
     cdef public Settings settings
     cdef public Counters counters
