@@ -26,6 +26,8 @@ run: $(if $(wildcard $(DEV)),$(DEV),$(RUN)) build ## Install what a node needs, 
 	@exec $(VENV)/bin/brookmq start $(ARGS)
 
 demo: setup ## A thousand devices, the pipeline on Spark, and a picture of what came out
+	@echo "preparing Spark (a minute, the first time) ..."
+	@$(PY) -m brookmq.spark.warming >/dev/null 2>&1 || true
 	@$(PY) -m demo $(ARGS)
 
 build: ## Compile the hot modules that changed

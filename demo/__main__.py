@@ -22,7 +22,7 @@ from demo.picture import draw
 from demo.processes import ProcessError
 from demo.results import Results
 from demo.running import Plan, TimeoutInStepError, run_demo
-from demo.terminal import screen_for
+from demo.terminal import Screen, screen_for
 
 INTERRUPTED: Final = 130
 FAILURES: Final = (LostConnectionError, ProcessError, RefusedError, TimeoutInStepError, OSError, httpx.HTTPError)
@@ -30,7 +30,7 @@ FAILURES: Final = (LostConnectionError, ProcessError, RefusedError, TimeoutInSte
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--devices", default=1000, show_default=True, type=click.IntRange(10, 10_000), help="How many.")
-@click.option("--seconds", default=20.0, show_default=True, type=click.FloatRange(1), help="For how long they speak.")
+@click.option("--seconds", default=15.0, show_default=True, type=click.FloatRange(1), help="For how long they speak.")
 @click.option(
     "--output",
     default=Path("build/demo"),
@@ -45,10 +45,9 @@ def main(devices: int, seconds: float, output: Path, master: str | None, keep: b
     console = Console(highlight=False)
     began = time.monotonic()
     work = Path(tempfile.mkdtemp(prefix="brookmq-demo-"))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         results, picture = _attempt(Plan(devices, seconds, work, master), output, console)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         console.print("interrupted; everything was stopped")
         sys.exit(INTERRUPTED)
     finally:
@@ -81,7 +80,7 @@ def _attempt(plan: Plan, output: Path, console: Console) -> tuple[Results, Path]
 def _perform(plan: Plan, output: Path, console: Console) -> tuple[Results, Path]:
     screen, showing = screen_for(console)
     with showing:
-        results = asyncio.run(run_demo(plan, screen))
+        results = asyncio.run(_until_told_to_end(plan, screen))
         screen.begin("a picture")
         output.mkdir(parents=True, exist_ok=True)
         picture = output / "brookmq-demo.png"
@@ -89,6 +88,14 @@ def _perform(plan: Plan, output: Path, console: Console) -> tuple[Results, Path]
         draw(results, picture)
         screen.end()
     return results, picture
+
+
+async def _until_told_to_end(plan: Plan, screen: Screen) -> Results:
+    """SIGTERM ends it as Ctrl-C does."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await run_demo(plan, screen)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

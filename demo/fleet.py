@@ -1,8 +1,8 @@
 """The simulated devices: who they are, where they stand, what they say. No sockets and no clocks in here.
 
 They stand on a grid of rooms, one in each. Seven of ten are thermometers, two are energy meters, one watches a door.
-What thermometers measure is one field over all rooms, with warm spots that wander: a reading that got lost or mixed up
-on its way would be a hole or a speckle in the picture.
+What thermometers measure is one field over all rooms, with warm spots that wander and grow: a reading that got lost or
+mixed up on its way would be a hole or a speckle in the picture.
 """
 
 from __future__ import annotations
@@ -90,16 +90,17 @@ class Measuring:
 
     def _celsius(self, device: Device, moment_s: float) -> float:
         x, y = device.x / max(1, self._columns - 1), device.y / max(1, self._rows - 1)
-        turn = moment_s / 40
+        turn, warmer = moment_s / 40, 5 * min(1.0, moment_s / 20)
         field = 19.5 + 1.5 * y
-        field += 10.5 * _spot(x, y, 0.27 + 0.10 * math.cos(turn), 0.62 + 0.12 * math.sin(turn), 0.17)
+        field += (8 + warmer) * _spot(x, y, 0.27 + 0.10 * math.cos(turn), 0.62 + 0.12 * math.sin(turn), 0.17)
         field += 7.5 * _spot(x, y, 0.74 + 0.06 * math.sin(turn), 0.30 + 0.10 * math.cos(turn), 0.13)
         field -= 5.0 * _spot(x, y, 0.86, 0.88, 0.22)
         return round(field + self._dice.gauss(0, 0.15), 2)
 
     def _kilowatts(self, device: Device, moment_s: float) -> float:
-        busy = 1.2 + math.sin(device.x / 6 + moment_s / 15) + 0.6 * math.cos(device.y / 4)
-        return round(max(0.05, 1.5 * busy + self._dice.gauss(0, 0.12)), 2)
+        busy = 1.6 + math.sin(device.x / 6 + moment_s / 15) + 0.6 * math.cos(device.y / 4)
+        rush = 1 + 0.5 * math.sin(moment_s / 4)
+        return round(max(0.05, busy * rush + self._dice.gauss(0, 0.12)), 2)
 
     def _is_open(self, device: Device, moment_s: float) -> float:
         return float(self._dice.random() < 0.35)

@@ -69,6 +69,9 @@ class NodeApi:
     async def put_schema(self) -> None:
         await self._put(f"/schemas/{SCHEMA}", {"kind": "json", "definition": {"fields": FIELDS}})
 
+    async def disable_table(self, name: str) -> None:
+        await self._checked(await self._http.post(f"/tables/{name}/disable"))
+
     async def put_rules(self, tables: Path) -> None:
         """Alarms go into a table and back to MQTT; windows go into a table."""
         await self._put(

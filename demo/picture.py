@@ -199,6 +199,7 @@ def _panel(axes: Axes, title: str, caption: str) -> None:
     axes.tick_params(length=0, labelsize=8.5)
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.xaxis.set_major_locator(MaxNLocator(7, integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} s"))
 
 
@@ -219,22 +220,20 @@ def _messages(axes: Axes, results: Results) -> None:
 
 
 def _windows(axes: Axes, results: Results) -> None:
-    _panel(axes, f"Windows of {WINDOW_S} seconds", "a rule in SQL: mean, lowest and highest of each kind")
+    _panel(axes, f"Windows of {WINDOW_S} seconds", "a rule in SQL: °C lowest, mean and highest; mean kW")
+    by_kind = {kind: [one for one in results.windows if one.kind == kind] for kind in KINDS}
+    for one in by_kind[TEMPERATURE]:
+        span = (one.start_s + 0.04 * WINDOW_S, one.start_s + 0.96 * WINDOW_S)
+        axes.fill_between(span, one.low, one.high, color=COLOURS[TEMPERATURE], alpha=0.22, linewidth=0)
+        axes.plot(span, (one.mean, one.mean), color=COLOURS[TEMPERATURE], linewidth=2.2)
     energy = axes.twinx()
     _panel_right(energy)
-    for where, kind in ((axes, TEMPERATURE), (energy, ENERGY)):
-        windows = [one for one in results.windows if one.kind == kind]
-        middle = [one.start_s + WINDOW_S / 2 for one in windows]
-        shift = (-0.06 if kind == TEMPERATURE else 0.06) * WINDOW_S
-        for at, one in zip(middle, windows, strict=True):
-            where.plot(
-                [at + shift] * 2, [one.low, one.high], color=COLOURS[kind], alpha=0.28, linewidth=7,
-                solid_capstyle="round",
-            )  # fmt: skip
-        where.plot(
-            [at + shift for at in middle], [one.mean for one in windows], color=COLOURS[kind], marker="o", markersize=5,
-            linewidth=1.6,
-        )  # fmt: skip
+    energy.plot(
+        [one.start_s + WINDOW_S / 2 for one in by_kind[ENERGY]], [one.mean for one in by_kind[ENERGY]],
+        color=COLOURS[ENERGY], marker="o", markersize=5.5, markeredgecolor=PANEL, linewidth=1.8,
+    )  # fmt: skip
+    energy.set_ylim(0, 1.25 * max((one.mean for one in by_kind[ENERGY]), default=1))
+    axes.set_xlim(min((one.start_s for one in results.windows), default=0))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} °C"))
     axes.tick_params(axis="y", labelcolor=COLOURS[TEMPERATURE])
 

@@ -22,6 +22,7 @@ from demo.node_api import ALARMS, WINDOW_S, WINDOWS
 BRONZE: Final = "bronze"
 SILVER: Final = "silver"
 GOLD_LAST: Final = "gold_last"
+GOLD_MINUTE: Final = "gold_minute"
 SHOWN_PROBLEMS_MAX: Final = 5
 
 
