@@ -119,13 +119,18 @@ print(json.dumps({"options": options, "file": file, "app": spark.conf.get("spark
 """
 
 
+def plain_environment() -> dict[str, str]:
+    """Without what a Spark of this process, for other tests, has set."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
+
+
 def run_program(tmp_path: Path, settings: dict[str, str], **variables: str) -> tuple[dict[str, object], str]:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(settings)],
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "BROOKMQ_JVM_CACHE": "use", **variables},
+        env={**plain_environment(), "XDG_CACHE_HOME": str(tmp_path), "BROOKMQ_JVM_CACHE": "use", **variables},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
@@ -135,7 +140,7 @@ def run_program(tmp_path: Path, settings: dict[str, str], **variables: str) -> t
 
 def test_a_damaged_cache_is_no_error(tmp_path: Path) -> None:
     """The Java looks at it, refuses it, and starts as if there were none."""
-    installation = plain_installation(LOCAL, os.environ)
+    installation = plain_installation(LOCAL, plain_environment())
     assert installation is not None
     cache = JvmCache.of(installation, tmp_path / "brookmq" / "jvm")
     making = cache.folder.with_name("making")

@@ -94,9 +94,8 @@ def test_rules_from_first_to_last(start: Callable[..., RuleNode], tmp_path: Path
     assert before[0] == node.checkers()[0], "one process for all of it"
 
     asked: list[Result] = []
-    asking = Thread(
-        target=lambda: asked.append(node.ctl("rules", "test", "--sql", SLOW, "-m", f"a={'a' * 200}!")), daemon=True
-    )
+    many = [word for number in range(300) for word in ("-m", f"a={'a' * 200}!{number}")]
+    asking = Thread(target=lambda: asked.append(node.ctl("rules", "test", "--sql", SLOW, *many)), daemon=True)
     asking.start()
     java = next(one for one in before if "java" in one.name())
     busy = java.cpu_times().user
