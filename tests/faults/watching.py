@@ -39,6 +39,9 @@ class Watched:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
+    def ready(self) -> bool:
+        return self._http.get("/readyz").is_success
+
     def counter(self, name: str) -> int:
         value: int = self._http.get("/api/v1/metrics").json()["counters"][name]
         return value
