@@ -39,6 +39,13 @@ _SETTINGS: Final = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
 }
+# Spark's first choice for checkpoints starts some fifteen programs (chmod, readlink) for each batch on a local disk, to
+# find out about links and permissions; this one starts four, and renames in the same way.
+_LOCAL_SETTINGS: Final = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
+}
 
 
 def prepare_environment() -> None:
@@ -66,11 +73,11 @@ def session(master: str | None = None, **options: Any) -> SparkSession:
     given = {name.replace("__", "."): _text(value) for name, value in options.items()}
     known = SparkConf()
     chosen = master or known.get("spark.master") or os.environ.get("MASTER") or MASTER_DEFAULT
+    defaults = dict(_SETTINGS)
     if chosen.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
-    settings = {
-        name: value for name, value in {**_SETTINGS, **given}.items() if name in given or not known.contains(name)
-    }
+        defaults |= _LOCAL_SETTINGS
+    settings = {name: value for name, value in defaults.items() if not known.contains(name)} | given
     prepare_driver({"spark.master": chosen, **settings})
     builder = SparkSession.builder.master(chosen)
     for name, value in settings.items():
