@@ -11,7 +11,7 @@ import pytest
 from brookmq.spark.pipeline.attempts import Attempts
 from brookmq.spark.pipeline.batches import BatchError
 from brookmq.spark.pipeline.query import Calls
-from brookmq.spark.pipeline.supervising import Ended, Event, Launched, Lived, Start, Stop, Wrote
+from brookmq.spark.pipeline.supervising import Ended, Event, Launched, Lived, Rested, Start, Stop, Wrote
 from brookmq.spark.positions import Position
 from tests.spark.pipeline.test_statistics import report
 
@@ -90,8 +90,9 @@ def test_from_start_to_stop(world: World) -> None:
     world.attempts.told("run of somebody", report())
     assert list(world.attempts.events()) == []
     world.attempts.told("run of a", None)
+    world.runs["a"].calls.lived()
     world.runs["a"].calls.wrote()
-    world.await_events(Lived("a", 1), Wrote("a", 1))
+    world.await_events(Lived("a", 1), Rested("a", 1), Wrote("a", 1))
     world.attempts.told("run of a", report(7))
     world.attempts.stop(Stop("a", 1), 10.0)
     world.attempts.stop(Stop("a", 1), 10.0)

@@ -24,6 +24,7 @@ from brookmq.spark.pipeline.supervising import (
     Launched,
     Lived,
     Query,
+    Rested,
     Start,
     State,
     Stop,
@@ -75,12 +76,20 @@ def test_few_start_at_a_time() -> None:
     assert actions == [Start("a", 1, "1"), Start("b", 2, "1")]
     assert len(actions) == STARTS_MAX
     assert machine.queries["c"].state is State.WAITING
-    assert story(machine, (1, Launched("b", 2))) == []
-    assert story(machine, (2, Lived("b", 2))) == [Start("c", 3, "1")]
+    assert story(machine, (1, Launched("b", 2)), (1.5, Lived("b", 2))) == []  # its first rows come first
+    assert machine.queries["b"].state is State.RUNNING
+    assert story(machine, (2, Wrote("b", 2))) == [Start("c", 3, "1")]
     assert story(machine, (3, Ended("a", 1, "no"))) == [Start("d", 4, "1")]
     assert machine.deadline == 2 + START_S_MAX
     assert story(machine, (2 + START_S_MAX, Tick())) == [Start("e", 5, "1")]  # c takes too long
     assert story(machine, (3 + START_S_MAX, Tick())) == [Start("a", 6, "1")]  # which is due since 4
+
+
+def test_who_has_nothing_to_do_keeps_nobody_waiting() -> None:
+    machine = Supervisor()
+    story(machine, (0, wishes(a="1", b="1", c="1")), (1, Launched("a", 1)))
+    assert story(machine, (2, Rested("a", 1))) == [Start("c", 3, "1")]
+    assert machine.queries["a"].state is State.RUNNING
 
 
 def test_pauses_grow_up_to_a_bound_and_a_batch_ends_them() -> None:
@@ -187,7 +196,7 @@ def test_the_past_is_not_listened_to() -> None:
 
 def test_the_end() -> None:
     machine = Supervisor()
-    story(machine, (0, wishes(a="1", b="1", c="1", d="1")), (0, Launched("a", 1)), (1, Lived("a", 1)))
+    story(machine, (0, wishes(a="1", b="1", c="1", d="1")), (0, Launched("a", 1)), (1, Rested("a", 1)))
     assert [query.launching for query in machine.queries.values()] == [False, True, True, False]
     assert story(machine, (2, EndAsked())) == [Stop("a", 1)]
     assert machine.queries["d"].state is State.STOPPED
@@ -356,7 +365,7 @@ class World:
                     self.later_on(0.0, 5.0, Ended(name, attempt, "could not be started", self.chance.random() < 0.1))
                     return
                 self.later_on(0.0, 2.0, Launched(name, attempt))
-                self.later_on(2.0, 5.0, Lived(name, attempt))
+                self.later_on(2.0, 5.0, self.chance.choice([Lived, Rested])(name, attempt))
                 if self.machine.once:
                     self.later_on(5.0, 20.0, Ended(name, attempt))
             case Stop(name, attempt):

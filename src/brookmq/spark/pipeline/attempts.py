@@ -17,7 +17,7 @@ from brookmq.base.errors import OperationError
 from brookmq.spark.pipeline.explaining import explained
 from brookmq.spark.pipeline.query import Calls, QueryRun
 from brookmq.spark.pipeline.statistics import Statistics
-from brookmq.spark.pipeline.supervising import Ended, Event, Launched, Lived, Start, Stop, Wrote
+from brookmq.spark.pipeline.supervising import Ended, Event, Launched, Lived, Rested, Start, Stop, Wrote
 from brookmq.spark.positions import Position
 
 log = logging.getLogger("brookmq.spark.pipeline")
@@ -41,7 +41,7 @@ class Attempt:
     stop: Future[None] | None = None
     launched: bool = False  # told
     lived: bool = False
-    told_lived: bool = False
+    rested: bool = False
     wrote: bool = False
 
 
@@ -109,9 +109,12 @@ class Attempts:
             attempt.launched = True
             self._begins(name, attempt.launch.result())
             yield Launched(name, number)
-        if attempt.lived and not attempt.told_lived:
-            attempt.told_lived = True
+        if attempt.lived:
+            attempt.lived = False
             yield Lived(name, number)
+        if attempt.rested:
+            attempt.rested = False
+            yield Rested(name, number)
         over = attempt.run.is_over()  # before the last look at what it wrote
         if attempt.wrote:
             attempt.wrote = False
@@ -141,11 +144,13 @@ class Attempts:
     def told(self, run_id: str, report: Mapping[str, Any] | None) -> None:
         """A report of a query's run; None: it is idle."""
         for attempt in list(self._attempts.values()):
-            if attempt.run.run_id == run_id:
-                attempt.lived = True
-                if report is not None:
-                    with self._lock:
-                        self._statistics[attempt.name].finished(report, self._clock())
+            if attempt.run.run_id != run_id:
+                continue
+            if report is None:
+                attempt.rested = True
+            else:
+                with self._lock:
+                    self._statistics[attempt.name].finished(report, self._clock())
 
     def _action_failed(self, name: str, reason: str) -> None:
         with self._lock:

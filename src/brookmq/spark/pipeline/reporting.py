@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from brookmq.base.errors import InvariantError
 from brookmq.base.pipeline_status import PipelineStatus
 from brookmq.spark.node_client import ConflictError
 from brookmq.spark.pipeline.documents import RULE, TABLE, Documents, PipelineNode
@@ -42,6 +43,11 @@ class NodeLink:
 
     def start(self) -> None:
         self._thread.start()
+
+    def check(self) -> None:
+        """Nobody would see what goes on, nor be heard, if its thread had ended by an error of ours."""
+        if not self._thread.is_alive():
+            raise InvariantError("the thread that speaks with the node has ended")
 
     def stop(self, last: PipelineStatus | None) -> None:
         """Ends it, with a last word to the node."""

@@ -199,6 +199,7 @@ class Pipeline:
                 shown_at = now
                 if context._jsc is None or context._jsc.sc().isStopped():  # noqa: SLF001 - nothing else tells
                     raise ConnectionError("it was stopped")
+                link.check()
                 attempts.forget(self._machine.queries.__contains__)
                 link.status = self._status(about, attempts, link)
                 self._display.show(link.status, link.problem, now)

@@ -77,7 +77,15 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class Lived:
-    """It looked for messages for the first time."""
+    """It has found messages, and begins a batch."""
+
+    name: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rested:
+    """It has looked for messages, and there were none."""
 
     name: str
     attempt: int
@@ -111,7 +119,7 @@ class Tick:
     """Time passed; `Supervisor.deadline` says when one is needed."""
 
 
-Event = WishesChanged | Launched | Lived | Wrote | Ended | EndAsked | Tick
+Event = WishesChanged | Launched | Lived | Rested | Wrote | Ended | EndAsked | Tick
 
 # ── actions: what to do ──
 
@@ -153,7 +161,7 @@ class Query:
     attempt: int = 0  # the one that is alive, or the last one
     version: str = ""  # of that attempt
     launching: bool = False  # Start was ordered, and neither Launched nor Ended came
-    holds_until: float | None = None  # until then its start keeps others waiting; None once it lives, or took too long
+    holds_until: float | None = None  # until then its start keeps others waiting; None behind its first batch
     restarts: int = 0  # starts after failures, in all
     failures: int = 0  # in a row
     due: float | None = None  # when a failed one is tried again
@@ -183,6 +191,7 @@ class Supervisor:
             WishesChanged: self._wishes_changed,
             Launched: self._launched,
             Lived: self._lived,
+            Rested: self._rested,
             Wrote: self._wrote,
             Ended: self._ended,
             EndAsked: self._end_asked,
@@ -265,12 +274,18 @@ class Supervisor:
             self._enter(query, State.RUNNING, now)
         return []
 
+    def _rested(self, event: Rested, now: float) -> list[Action]:
+        query = self._current(event.name, event.attempt)
+        if query is not None and query.state is not State.STOPPING:
+            query.holds_until = None
+            self._enter(query, State.RUNNING, now)
+        return []
+
     def _wrote(self, event: Wrote, now: float) -> list[Action]:
         query = self._current(event.name, event.attempt)
         if query is not None and query.state is not State.STOPPING:
-            query.failures, query.message = 0, None
-            if query.state is State.STARTING:
-                self._enter(query, State.RUNNING, now)
+            query.failures, query.message, query.holds_until = 0, None, None
+            self._enter(query, State.RUNNING, now)
         return []
 
     def _ended(self, event: Ended, now: float) -> list[Action]:
@@ -360,7 +375,9 @@ class Supervisor:
 
     def _enter(self, query: Query, state: State, now: float) -> None:
         if query.state is not state:
-            query.state, query.since, query.holds_until = state, now, None
+            query.state, query.since = state, now
+            if state is not State.RUNNING:
+                query.holds_until = None
 
     def _current(self, name: str, attempt: int) -> Query | None:
         """The query that this attempt is of; None for what an attempt says that is over."""
@@ -378,7 +395,8 @@ class Supervisor:
                 or query.wish.problem is None
                 or query.state in (State.STOPPING, State.FAILED, State.STOPPED),
                 "what failed says why": query.state is not State.FAILED or query.message is not None,
-                "only a start keeps others waiting": query.holds_until is None or query.state is State.STARTING,
+                "only a start keeps others waiting": query.holds_until is None
+                or query.state in (State.STARTING, State.RUNNING),
                 "only what failed is due": query.due is None or query.state is State.FAILED,
                 "what failed is tried again, if it can be": query.state is not State.FAILED
                 or query.due is not None
