@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from brookmq.spark import java
-from brookmq.spark.java import java_home, look_at, packaged_java, shim
+from brookmq.spark.java import belongs_to_us, cache_folder, java_home, look_at, packaged_java, shim
 
 
 def fake_java(home: Path, version: str, modules: str | None = None) -> Path:
@@ -64,6 +64,36 @@ def test_the_script_keeps_all_other_arguments(tmp_path: Path) -> None:
     assert done.stdout.split("\n")[:-1] == [one for one in arguments if "vector" not in one]
 
 
+def test_the_script_s_folder_says_what_is_behind_it(tmp_path: Path) -> None:
+    found = look_at(fake_java(tmp_path / "java", "25.0.2", "java.base"))
+    assert found is not None
+    home = shim(found, tmp_path / "cache")
+    assert look_at(home) == found._replace(home=home)
+
+
+def test_a_folder_that_can_not_be_written_is_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").touch()
+    home = java_home(environment(tmp_path) | {"XDG_CACHE_HOME": str(tmp_path / "file")})
+    assert home is not None
+    subprocess.run([home / "bin" / "java", "-version"], check=True)
+    assert "is of no use" in caplog.text
+
+
+def test_a_folder_beside_those_of_others_is_ours_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java.tempfile, "tempdir", str(tmp_path))
+    folder = cache_folder({})
+    assert folder == tmp_path / f"brookmq-{os.getuid()}"
+    assert belongs_to_us(folder)
+    assert cache_folder({}) == folder
+    folder.chmod(0o777)
+    other = cache_folder({})
+    assert other != folder
+    assert belongs_to_us(other)
+    folder.rmdir()
+    folder.symlink_to(other)
+    assert cache_folder({}) not in (folder, other)
+
+
 def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "packaged_java", lambda: None)
     assert java_home(environment(tmp_path)) is None
@@ -76,24 +106,3 @@ def test_what_a_folder_without_java_says(tmp_path: Path) -> None:
     packaged = packaged_java()
     assert packaged is not None
     assert not packaged.has_vector_module
-
-
-@pytest.mark.long
-def test_spark_runs_on_the_packaged_java_where_there_is_no_other(tmp_path: Path) -> None:
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    for folder in ("/bin", "/usr/bin"):
-        for tool in Path(folder).iterdir():
-            if not tool.name.startswith("java") and not (tools / tool.name).exists():
-                (tools / tool.name).symlink_to(tool)
-    script = (
-        "from brookmq.spark import session; spark = session('local[1]');"
-        "print(spark._jvm.java.lang.System.getProperty('java.home'), spark.range(10).selectExpr('sum(id)').first()[0])"
-    )
-    hidden = {"PATH": str(tools), "XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", script], env=hidden, capture_output=True, text=True, check=True)
-    home, total = done.stdout.split()
-    packaged = packaged_java()
-    assert packaged is not None
-    assert Path(home) == packaged.home
-    assert total == "45"
