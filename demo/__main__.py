@@ -91,10 +91,11 @@ def _perform(plan: Plan, output: Path, console: Console) -> tuple[Results, Path]
 
 
 async def _until_told_to_end(plan: Plan, screen: Screen) -> Results:
-    """SIGTERM ends it as Ctrl-C does."""
+    """SIGTERM ends it as Ctrl-C does; and Ctrl-C does so where a shell in the background has it ignored."""
     task = asyncio.current_task()
     assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    for one in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(one, task.cancel)
     return await run_demo(plan, screen)
 
 

@@ -24,6 +24,9 @@ settings.load_profile("brookmq")
 # A Spark that lives long makes a cache for later ones beside it: not beside tests.
 os.environ.setdefault("BROOKMQ_JVM_CACHE", "use")
 
+# A Java that lives for seconds has no use for its second compiler, which takes half of the processor's time there.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
 
 @pytest.fixture(autouse=True)
 def logging_as_it_was() -> Iterator[None]:

@@ -83,7 +83,7 @@ def test_every_device_is_in_the_result(tmp_path: Path, count: int, seconds: int)
     assert processes(tmp_path) == []
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_interrupted_it_leaves_nothing_behind(tmp_path: Path, how: signal.Signals) -> None:
     running = demo(tmp_path, "--devices", "50")
     await_(lambda: list(tmp_path.glob("brookmq-demo-*/pipeline.log")), running)

@@ -32,6 +32,9 @@ def run(*arguments: str, pure: bool, folder: Path) -> subprocess.CompletedProces
     )
 
 
+pytestmark = pytest.mark.xdist_group("corpus")  # measured once
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, int]]:
     """Lines of each file of the plain form, and how many of them the corpus runs."""

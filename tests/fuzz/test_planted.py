@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 
 SECONDS_MAX = 120
-RUNS_MAX = 100_000  # found in some thousands
 HANGS_SECONDS = 900  # longer than all of that on a machine with other work
 FOUND = 77  # libFuzzer's exit code for a target that raised
-EASY = "three_properties"
 PLANTS = {
-    EASY: "three at once",
+    "three_properties": "three at once",
     "rare_properties": "a rare combination",
     "miscounted_subscription": "subscriptions.count",
 }
@@ -45,11 +43,6 @@ def find(plant: str, folder: Path, bound: str) -> None:
     done = run(plant, "fuzz.fuzz_channel", bound, f"-artifact_prefix={folder}/", str(folder))
     assert PLANTS[plant] in done.stdout, done.stdout[-2000:] + done.stderr[-2000:]
     assert done.returncode == FOUND
-
-
-def test_a_planted_bug_is_found(tmp_path: Path) -> None:
-    """The one that takes a few seconds; by count, since others may use the machine."""
-    find(EASY, tmp_path, f"-runs={RUNS_MAX}")
 
 
 @pytest.mark.long

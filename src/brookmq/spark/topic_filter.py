@@ -71,8 +71,8 @@ def topic_matches(column: Column | str, filter: str) -> Column:
     """
     from pyspark.sql import functions as f
 
-    topic = f.col(column) if isinstance(column, str) else column
     checked_filter(filter)
+    topic = f.col(column) if isinstance(column, str) else column
     if not has_wildcard(filter):
         return topic == f.lit(filter)
     if filter.endswith("/#") and not has_wildcard(filter[:-2]) and len(filter) > len("/#"):

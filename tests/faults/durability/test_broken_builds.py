@@ -73,9 +73,12 @@ CASES: dict[str, tuple[str, Callable[[Campaign], Awaitable[None]]]] = {
     "dedup_off": ("REPEATED", kill_before_the_pubrec),
     "batches_swapped": ("REORDERED", kill_the_node),
 }
+QUICK = ("ack_before_append", "dedup_off")  # the others in the long mode
 
 
-@pytest.mark.parametrize("name", BREAKS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in BREAKS]
+)
 async def test_it_is_caught(name: str, tmp_path: Path) -> None:
     rule, strike = CASES[name]
     seed, begin = new_seed(), time.monotonic()
