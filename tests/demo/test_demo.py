@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,17 +17,20 @@ from deltalake import DeltaTable
 from demo.fleet import devices
 from matplotlib.image import imread
 
+from tests.spark.test_packaged_java import without_java
+
 ROOT = Path(__file__).parents[2]
 WHOLE_S = 900.0
 NOTICED_S = 180.0
 
 
 def demo(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Its temporary folder is within ``folder``, by which its processes are known."""
+    """Its temporary folder is within ``folder``, by which its processes are known. It has to find a Java by itself."""
+    environment = without_java(folder / "programs")
     return subprocess.Popen(
         [sys.executable, "-m", "demo", "--output", str(folder / "out"), "--master", "local[2,4]", *arguments],
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(folder), "COLUMNS": "200"},
+        env={**environment, "TMPDIR": str(folder), "COLUMNS": "200"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

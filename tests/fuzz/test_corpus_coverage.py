@@ -32,9 +32,6 @@ def run(*arguments: str, pure: bool, folder: Path) -> subprocess.CompletedProces
     )
 
 
-pytestmark = pytest.mark.xdist_group("corpus")  # measured once
-
-
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, int]]:
     """Lines of each file of the plain form, and how many of them the corpus runs."""
@@ -52,6 +49,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, in
     return {"/".join(Path(name).parts[-2:]): content["summary"] for name, content in files.items()}
 
 
+@pytest.mark.long
 def test_the_corpus_runs_the_lines_of_mqtt(measured: dict[str, dict[str, int]]) -> None:
     lines = [summary for name, summary in measured.items() if name.startswith("mqtt/")]
     assert len(lines) > 10
@@ -59,6 +57,7 @@ def test_the_corpus_runs_the_lines_of_mqtt(measured: dict[str, dict[str, int]]) 
     assert reached >= PERCENT_MIN
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", BROKER_PARTS)
 def test_the_corpus_runs_the_lines_of_the_channel(measured: dict[str, dict[str, int]], part: str) -> None:
     lines = [measured[f"broker/{name}.py"] for name in BROKER_PARTS[part]]

@@ -53,6 +53,8 @@ def test_it_is_as_if_all_names_were_tried(one: str, other: str) -> None:
         ("a/+", "a/+/c/#", False),
         ("a/+", "a/+/#", True),
         ("/#", "+/a", True),
+        ("/#", "+", False),
+        ("+/#", "+", True),
     ],
 )
 def test_examples(one: str, other: str, expected: bool) -> None:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from brookmq.spark.java import packaged_java
 from tests.spark.journal_node import JournalNode
 
@@ -30,7 +32,7 @@ print(json.dumps({"home": spark._jvm.java.lang.System.getProperty("java.home"), 
 """
 
 
-def hidden_java(folder: Path) -> dict[str, str]:
+def without_java(folder: Path) -> dict[str, str]:
     """An environment in which all programs of the machine are there but Java."""
     folder.mkdir()
     for place in os.environ["PATH"].split(os.pathsep):
@@ -43,8 +45,9 @@ def hidden_java(folder: Path) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in unset} | {"PATH": str(folder)}
 
 
+@pytest.mark.long  # the demo runs on it in every run
 def test_batch_and_stream_on_the_packaged_java(tmp_path: Path) -> None:
-    environment = hidden_java(tmp_path / "programs") | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    environment = without_java(tmp_path / "programs") | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     journal = JournalNode(tmp_path / "node", shards=2)
     try:
         journal.publish_all((f"a/{number}", b"x") for number in range(MESSAGES))

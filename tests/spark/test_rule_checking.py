@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -35,12 +36,12 @@ class RuleNode(Node):
 
     def checkers(self) -> list[psutil.Process]:
         """The checker, and all that it started, such as its JVM."""
-        found = [
-            one
-            for one in psutil.Process(self.process.pid).children()
-            if any("brookmq.spark.checker" in word for word in one.cmdline())
-        ]
-        return found + [below for one in found for below in one.children(recursive=True)]
+        found: list[psutil.Process] = []
+        for one in psutil.Process(self.process.pid).children():
+            with suppress(psutil.NoSuchProcess):  # it ends while it is looked at
+                if any("brookmq.spark.checker" in word for word in one.cmdline()):
+                    found += [one, *one.children(recursive=True)]
+        return found
 
 
 def until(condition: Callable[[], Any]) -> Any:

@@ -25,6 +25,8 @@ def overlap(one: str, other: str) -> bool:
             return True
         if mine != yours and "+" not in (mine, yours):
             return False
+    if {one, other} == {"+", "/#"}:
+        return False  # they have the empty name in common, and that is none [MQTT-4.7.3-1]
     longer = max(ours, theirs, key=len)
     shorter = min(len(ours), len(theirs))
     return len(longer) == shorter or longer[shorter] == "#"  # "a/#" matches "a" too
