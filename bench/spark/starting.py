@@ -1,18 +1,23 @@
-"""From the start of a program to its first rows: with the cache, without it, and started by Spark's own scripts."""
+"""From a command to its first rows: `brookmq pipeline run`; programs with the cache, without it, by Spark's scripts."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Final
+from urllib.request import Request, urlopen
+
+from deltalake import DeltaTable
 
 from bench.spark.journal import Publisher, node
 from bench.spark.results import Figures, Say
 
 TIME_LIMIT_S: Final = 120.0
+LOOK_S: Final = 0.05
 WAYS: Final = {
     "cache": {"BROOKMQ_JVM_CACHE": "use"},
     "no_cache": {"BROOKMQ_JVM_CACHE": "off"},
@@ -45,13 +50,44 @@ def start_rounds(folder: Path, rounds: int, say: Say) -> dict[str, list[Figures]
             publisher.one("bench/start", b"%d" % number)
         publisher.close()
         for number in range(rounds):
-            figures = {
+            figures = {"pipeline_s": round(_pipeline_s(running.url, folder / f"pipeline-{number}"), 2)}
+            figures |= {
                 f"{way}_s": round(_first_rows_s(running.url, folder / f"checkpoint-{way}-{number}", variables), 2)
                 for way, variables in WAYS.items()
             }
             found.append(figures)
             say(f"round {number + 1}, start: {figures}")
     return {"start": found}
+
+
+def _pipeline_s(url: str, folder: Path) -> float:
+    """Until a rule's rows are in its Delta table."""
+    table = str(folder / "table")
+    rule = {"sql": 'SELECT payload, topic FROM "bench/#"', "actions": [{"type": "delta", "path": table}]}
+    _ask(url, "PUT", f"/rules/{folder.name}", rule)
+    command = [sys.executable, "-m", "brookmq", "pipeline", "run", "--servers", url, "--data-dir", str(folder)]
+    command += ["--master", "local[2,2]"]
+    began = time.monotonic()
+    environment = {**os.environ, **WAYS["cache"]}
+    nothing = subprocess.DEVNULL
+    with subprocess.Popen(command, env=environment, stdin=nothing, stdout=nothing, stderr=nothing) as process:
+        try:
+            while not DeltaTable.is_deltatable(table) or not DeltaTable(table).to_pyarrow_table().num_rows:
+                if process.poll() is not None or time.monotonic() - began > TIME_LIMIT_S:
+                    raise RuntimeError(f"the pipeline has no rows, exit code {process.poll()}")
+                time.sleep(LOOK_S)
+            return time.monotonic() - began
+        finally:
+            process.terminate()
+            process.wait(TIME_LIMIT_S)
+            _ask(url, "DELETE", f"/rules/{folder.name}", None)
+
+
+def _ask(url: str, method: str, path: str, body: object) -> None:
+    content = None if body is None else json.dumps(body).encode()
+    request = Request(f"{url}/api/v1{path}", content, {"Content-Type": "application/json"}, method=method)
+    with urlopen(request, timeout=TIME_LIMIT_S):
+        pass
 
 
 def _first_rows_s(url: str, checkpoint: Path, variables: dict[str, str]) -> float:

@@ -95,9 +95,10 @@ def _starts(results: Results) -> Table:
     rows: list[tuple[str, ...]] = []
     if (part := results.parts.get("start")) is not None:
         rows = [
-            _row("with the cache", part, "cache_s", ".1f", START_S_MAX),
-            _row("without it", part, "no_cache_s", ".1f", None),
-            _row("started by Spark's own scripts", part, "scripts_s", ".1f", None),
+            _row("`brookmq pipeline run`, to rows in a Delta table", part, "pipeline_s", ".1f", START_S_MAX),
+            _row("a program with the cache", part, "cache_s", ".1f", START_S_MAX),
+            _row("a program without it", part, "no_cache_s", ".1f", None),
+            _row("a program started by Spark's own scripts", part, "scripts_s", ".1f", None),
         ]
     return Table("From the command to the first rows of a stream, s", ("start", "median", "to reach", ""), rows)
 

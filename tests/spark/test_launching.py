@@ -52,6 +52,11 @@ def test_what_is_special_is_left_to_spark(
     assert plain_installation(settings, environment | variables) is None
 
 
+def test_what_spark_leaves_in_the_environment_of_its_programs_is_nothing_special(environment: dict[str, str]) -> None:
+    left = {"SPARK_AUTH_SOCKET_TIMEOUT": "15", "SPARK_BUFFER_SIZE": "65536", "SPARK_LOCAL_DIRS": "/tmp"}
+    assert plain_installation(LOCAL, environment | left) is not None
+
+
 def test_an_old_java_is_left_to_spark(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").touch()

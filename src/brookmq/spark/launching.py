@@ -45,7 +45,9 @@ _SPECIAL_SETTINGS: Final = re.compile(
     r"spark\.(driver\.(extra(ClassPath|JavaOptions|LibraryPath)|defaultJavaOptions)|remote|api\.mode|submit\..*)"
 )
 _SPECIAL_VARIABLES: Final = re.compile(
-    r"SPARK_(?!LOCAL_IP$|LOCAL_DIRS$|LOCAL_HOSTNAME$|PUBLIC_DNS$|USER$).*|PYSPARK_(SUBMIT_ARGS|GATEWAY_.*)|"
+    r"SPARK_(?!LOCAL_IP$|LOCAL_DIRS$|LOCAL_HOSTNAME$|PUBLIC_DNS$|USER$|"
+    r"AUTH_SOCKET_TIMEOUT$|BUFFER_SIZE$).*|"  # which Spark itself leaves for programs that it starts
+    r"PYSPARK_(SUBMIT_ARGS|GATEWAY_.*)|"
     r"(HADOOP|YARN)_CONF_DIR"
 )
 _LOCAL: Final = re.compile(r"local(\[[^\]]*\])?")
