@@ -74,13 +74,14 @@ def main(
         with tempfile.TemporaryDirectory(prefix="brookmq-bench-") as folder:
             for key, figures in measures[part](Path(folder)).items():
                 results.parts[key] = Part(date, command, versions, load_before, figures)
+        if merge:
+            results.save(RESULTS)  # what is measured is measured, whatever becomes of the next part
     made = tables(results)
     for table in made:
         click.echo(table.markdown())
     if output is not None:
         results.save(output)
     if merge:
-        results.save(RESULTS)
         documentation.write_spark(results)
     sys.exit(1 if any(row[-1] == "short" for table in made for row in table.rows) else 0)
 

@@ -10,9 +10,11 @@ from bench.spark.results import Figures, Say
 from bench.tool import run_tool
 
 SHARDS: Final = 4
+# A publisher has 20 messages under way. Fifty of them wait for the disk and not for the processor; five hundred do not.
 LOADS: Final = {
-    "capture-pairs-1": ("pairs", "-n", "100", "--qos", "1"),
-    "capture-fan-in-1": ("fan-in", "-n", "50", "--qos", "1"),
+    "capture-pairs-1": ("pairs", "-n", "500", "--qos", "1"),
+    "capture-fan-in-1": ("fan-in", "-n", "500", "--qos", "1"),
+    "capture-few-1": ("fan-in", "-n", "50", "--qos", "1"),
     "capture-fan-in-0": ("fan-in", "-n", "50", "--qos", "0"),
 }
 WAYS: Final = {"nothing": "", "everything": "#"}

@@ -18,6 +18,7 @@ from bench.spark.results import Figures, Say
 
 TIME_LIMIT_S: Final = 120.0
 LOOK_S: Final = 0.05
+MESSAGES: Final = 10
 WAYS: Final = {
     "cache": {"BROOKMQ_JVM_CACHE": "use"},
     "no_cache": {"BROOKMQ_JVM_CACHE": "off"},
@@ -46,25 +47,25 @@ def start_rounds(folder: Path, rounds: int, say: Say) -> dict[str, list[Figures]
     found: list[Figures] = []
     with node(folder / "node", 2) as running:
         publisher = Publisher(running.mqtt_port)
-        for number in range(10):
-            publisher.one("bench/start", b"%d" % number)
-        publisher.close()
         for number in range(rounds):
-            figures = {"pipeline_s": round(_pipeline_s(running.url, folder / f"pipeline-{number}"), 2)}
+            figures = {"pipeline_s": round(_pipeline_s(running.url, folder / f"pipeline-{number}", publisher), 2)}
             figures |= {
                 f"{way}_s": round(_first_rows_s(running.url, folder / f"checkpoint-{way}-{number}", variables), 2)
                 for way, variables in WAYS.items()
             }
             found.append(figures)
             say(f"round {number + 1}, start: {figures}")
+        publisher.close()
     return {"start": found}
 
 
-def _pipeline_s(url: str, folder: Path) -> float:
-    """Until a rule's rows are in its Delta table."""
+def _pipeline_s(url: str, folder: Path, publisher: Publisher) -> float:
+    """Until a rule's rows are in its Delta table. It begins with what is published after it was made."""
     table = str(folder / "table")
     rule = {"sql": 'SELECT payload, topic FROM "bench/#"', "actions": [{"type": "delta", "path": table}]}
     _ask(url, "PUT", f"/rules/{folder.name}", rule)
+    for number in range(MESSAGES):
+        publisher.one("bench/start", b"%d" % number)
     command = [sys.executable, "-m", "brookmq", "pipeline", "run", "--servers", url, "--data-dir", str(folder)]
     command += ["--master", "local[2,2]"]
     began = time.monotonic()

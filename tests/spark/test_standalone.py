@@ -1,4 +1,4 @@
-"""The source on a real Spark cluster: executors read the journal, and need nothing but the package."""
+"""A real Spark cluster: executors read the journal and write the tables, and need nothing but the package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.spark.journal_node import JournalNode
+from tests.spark.pipeline.pipeline_process import PipelineProcess, ask, await_, delta_rows
 from tests.spark.standalone import QUICK, cluster_environment, standalone_cluster
 
 MESSAGES = 2000
@@ -72,3 +75,30 @@ def test_a_cluster_reads_the_journal(tmp_path: Path) -> None:
     assert [len(rows) for rows in told["stream"]] == [1500, 500]
     assert sorted(row[:2] for rows in told["stream"] for row in rows) == expected
     assert len({executor for *_, executor in told["batch"]}) == 2
+
+
+@pytest.mark.long
+def test_a_cluster_runs_the_pipeline(tmp_path: Path) -> None:
+    journal = JournalNode(tmp_path / "node", shards=2)
+    sql = 'SELECT CAST(payload.v AS BIGINT) AS v, topic FROM "s/#" WHERE payload.v >= 10'
+    rule = {"sql": sql, "actions": [{"type": "delta", "path": str(tmp_path / "rule")}]}
+    bronze = {"kind": "bronze", "path": str(tmp_path / "bronze"), "filter": ["#"]}
+    try:
+        ask(journal.url, "PUT", "/rules/large", rule)
+        ask(journal.url, "PUT", "/tables/bronze", bronze)
+        journal.publish_all((f"s/{value % 7}", b'{"v": %d}' % value) for value in range(1000))
+        with standalone_cluster(tmp_path) as address:
+            pipeline = PipelineProcess(journal.url, tmp_path / "pipeline", "--master", address)
+            try:
+                await_(lambda: len(delta_rows(tmp_path / "rule")) == 990, pipeline.told)
+                await_(lambda: len(delta_rows(tmp_path / "bronze")) == 1000, pipeline.told)
+                journal.publish_all([("s/1", b'{"v": 1000}')])
+                await_(lambda: len(delta_rows(tmp_path / "rule")) == 991, pipeline.told)
+            finally:
+                code = pipeline.stop()
+            assert code == 0, pipeline.told()
+            written = {path.parts[-3] for path in tmp_path.glob("work-*/app-*/*") if path.is_dir()}
+            assert len(written) == 2, "executors of both workers"
+    finally:
+        journal.stop()
+    assert sorted(row["v"] for row in delta_rows(tmp_path / "rule")) == list(range(10, 1001))
