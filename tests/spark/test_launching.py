@@ -143,6 +143,7 @@ def run_program(tmp_path: Path, settings: dict[str, str], **variables: str) -> t
     return told, done.stderr
 
 
+@pytest.mark.long
 def test_a_damaged_cache_is_no_error(tmp_path: Path) -> None:
     """The Java looks at it, refuses it, and starts as if there were none."""
     installation = plain_installation(LOCAL, plain_environment())
