@@ -23,6 +23,7 @@ from brookmq.broker.session import Session
 from brookmq.broker.shared import SharedGroup
 from brookmq.broker.subscription import Subscription, merged
 from brookmq.mqtt.topics import matches
+from brookmq.store.journal.sharding import shard_hash
 
 AUDIENCE_COUNT_MAX = 262_144  # topics remembered; beyond that all are forgotten and found anew
 CHANGES_KEPT = 32  # wildcard changes that an audience is checked against before it is made anew instead
@@ -99,7 +100,7 @@ class Audience:
         self.captured = False
         self.everything = False  # not all filters are known yet, so it may match more than ``filters``
         self.filters = b""  # ids of the filters of kept sessions and of capture filters that match, four bytes each
-        self.shard = crc32(topic)  # modulo the number of shards
+        self.shard = shard_hash(topic)  # modulo the number of shards
         self.epoch = epoch  # -1: ended
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -22,6 +21,7 @@ from brookmq.store.journal.log_appender import LogAppender
 from brookmq.store.journal.reading import ShardReading, Wake
 from brookmq.store.journal.runs import Run, ShardRuns, bounded, joined
 from brookmq.store.journal.shard import Shard
+from brookmq.store.journal.sharding import shard_hash
 from brookmq.store.journal.summarising import Summariser
 from brookmq.store.journal.tail import hold_age, write_mark
 from brookmq.store.streams import purge
@@ -95,7 +95,7 @@ class Journal:
 
     def shard_of(self, topic: bytes) -> int:
         """The shard of a topic."""
-        return zlib.crc32(topic) % len(self.shards)
+        return shard_hash(topic) % len(self.shards)
 
     # Reading
 
