@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -141,6 +142,23 @@ def test_what_the_overview_page_shows_is_there(http: httpx.Client) -> None:
     page = http.get("/").text
     assert set(re.findall(r'gauge\("(\w+)"\)', page)) <= set(sample["gauges"])
     assert set(re.findall(r"rates\.(\w+)", page)) <= set(sample["rates"])
+
+
+@pytest.mark.parametrize("request_line", ["POST /api/v1/publish/exactly-once/q/0", "PUT /api/v1/data"])
+def test_who_leaves_within_a_request_is_no_error(running: Node, http: httpx.Client, request_line: str) -> None:
+    host, port = running.http
+    with socket.create_connection(running.http, WAIT_S) as stream:
+        head = f"{request_line} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/vnd.brookmq.rows\r\n"
+        stream.sendall(f"{head}Content-Length: 1000\r\n\r\n".encode())
+        assert http.get("/healthz").is_success  # the node has seen it
+    assert http.get("/healthz").is_success
+    assert running.stop() == 0  # and its log has no complaint
+
+
+def test_what_is_no_backup_is_the_sender_s_mistake(http: httpx.Client) -> None:
+    answer = http.put("/api/v1/data", content=b"something else, and enough of it to see that")
+    assert answer.status_code == HTTPStatus.BAD_REQUEST
+    assert "not a backup of BrookMQ" in answer.json()["message"]
 
 
 def test_the_log_level_changes(running: Node, http: httpx.Client) -> None:

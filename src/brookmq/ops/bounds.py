@@ -7,9 +7,11 @@ grow, or run out of connections, because somebody does not finish a sentence.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from http import HTTPStatus
 from typing import cast
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -61,14 +63,16 @@ class BoundedBodies:
             await self._app(scope, receive, send)
             return
         if (scope["method"], scope["path"]) in STREAMED:
-            await self._app(scope, _prompt(receive), send)
+            with suppress(ClientDisconnect):  # in the middle of its body: there is nobody to answer
+                await self._app(scope, _prompt(receive), send)
             return
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         if not declared.isdigit() or int(declared) > BODY_BYTES_MAX:
             response = error_response(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _TOO_LONG, {"connection": "close"})
             await response(scope, receive, send)
             return
-        await self._app(scope, _bounded(receive), send)
+        with suppress(ClientDisconnect):
+            await self._app(scope, _bounded(receive), send)
 
 
 def _prompt(receive: Receive) -> Receive:

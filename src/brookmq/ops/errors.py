@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from brookmq.base.errors import OperationError, PeerError
 from brookmq.base.rule_documents import DocumentError, problem
 from brookmq.ops.rule_view import CannotCheckError, ConflictError, RuleRefusedError
+from brookmq.store.backup.file_format import BadBackup
 
 CODES: Mapping[int, str] = {
     HTTPStatus.BAD_REQUEST: "bad_request",
@@ -89,6 +90,10 @@ def install_error_handlers(app: FastAPI) -> None:
         details = {"line": error.line, "column": error.column} if error.line else None
         where = f"line {error.line}, column {error.column}: " if error.line else ""
         return error_response(HTTPStatus.BAD_REQUEST, f"{where}{error}", details=details)
+
+    @app.exception_handler(BadBackup)
+    async def on_bad_backup(_request: Request, error: BadBackup) -> JSONResponse:
+        return error_response(HTTPStatus.BAD_REQUEST, str(error))
 
     @app.exception_handler(ConflictError)
     async def on_conflict(_request: Request, error: ConflictError) -> JSONResponse:
