@@ -52,7 +52,6 @@ def test_kept_sessions_stay_and_no_more(make_node: NodeMaker, client: ClientMake
     """A client that comes and goes a thousand times costs what it cost the first time."""
     node = make_node()
     with Watched(node) as watched:
-        wait_until(watched.ready, "the store is there with all its connections")
         files = watched.files()
         for _ in range(1_000):
             client(4, "restless", to=node, clean=False).drop()

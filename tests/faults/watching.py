@@ -33,7 +33,7 @@ class Watched:
         self._http = httpx.Client(base_url="http://{}:{}".format(*node.http), timeout=WAIT_SECONDS, trust_env=False)
 
     def __enter__(self) -> Self:
-        self.counter("connections_opened")  # from here on the HTTP connection is one of the node's files
+        wait_until(self.ready, "the store is there with all its connections")  # and this one is among the node's files
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -156,6 +157,9 @@ def test_who_leaves_within_a_request_is_no_error(running: Node, http: httpx.Clie
 
 
 def test_what_is_no_backup_is_the_sender_s_mistake(http: httpx.Client) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not http.get("/readyz").is_success:  # without its store a node takes no backup at all
+        assert time.monotonic() < deadline
     answer = http.put("/api/v1/data", content=b"something else, and enough of it to see that")
     assert answer.status_code == HTTPStatus.BAD_REQUEST
     assert "not a backup of BrookMQ" in answer.json()["message"]
