@@ -5,14 +5,14 @@ Medians and ratios are not stored: whoever reads the file works them out, so no 
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from bench.results_file import ResultsFile, content_of
 from bench.tool import Report
 
 RESULTS: Final = Path(__file__).parent / "results" / "side-by-side.json"
@@ -54,19 +54,15 @@ class Series:
 
 
 @dataclass(slots=True)
-class Results:
+class Results(ResultsFile):
     machine: dict[str, str]
     series: dict[str, Series] = field(default_factory=dict)
     tool: list[Report] = field(default_factory=list)
     """The load tool alone, against its null broker."""
 
-    def save(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
-
     @classmethod
     def load(cls, path: Path) -> Results:
-        content = json.loads(path.read_text())
+        content = content_of(path)
         series = {key: Series(**value) for key, value in content["series"].items()}
         return cls(content["machine"], series, content["tool"])
 

@@ -5,12 +5,13 @@ Medians and ratios are not stored: whoever reads the file works them out, so no 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Final
+
+from bench.results_file import ResultsFile, content_of
 
 RESULTS: Final = Path(__file__).parent.parent / "results" / "spark.json"
 
@@ -40,15 +41,11 @@ class Part:
 
 
 @dataclass(slots=True)
-class Results:
+class Results(ResultsFile):
     machine: dict[str, str]
     parts: dict[str, Part] = field(default_factory=dict)
 
-    def save(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
-
     @classmethod
     def load(cls, path: Path) -> Results:
-        content = json.loads(path.read_text())
+        content = content_of(path)
         return cls(content["machine"], {key: Part(**value) for key, value in content["parts"].items()})

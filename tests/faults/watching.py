@@ -33,7 +33,7 @@ class Watched:
         self._http = httpx.Client(base_url="http://{}:{}".format(*node.http), timeout=WAIT_SECONDS, trust_env=False)
 
     def __enter__(self) -> Self:
-        wait_until(self.ready, "the store is there with all its connections")  # and this one is among the node's files
+        self.ready()  # from here on the HTTP connection is one of the node's files
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -55,6 +55,8 @@ class Watched:
         return size
 
     def files(self) -> int:
+        """Open files, once the store is there with all its connections."""
+        wait_until(self.ready, "the node is ready")
         count: int = self.process.num_fds()
         return count
 

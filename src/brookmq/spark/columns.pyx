@@ -302,10 +302,12 @@ cdef const uint8_t* _frame(const uint8_t* p, const uint8_t* end, const uint8_t**
     cdef const uint8_t* at = p + 1
     cdef Py_ssize_t value = 0
     cdef int shift = 0
+    cdef uint8_t byte
     while at < end and shift < 28:
-        value |= (<Py_ssize_t>(at[0] & 0x7F)) << shift
+        byte = at[0]
+        value |= (<Py_ssize_t>(byte & 0x7F)) << shift
         at += 1
-        if at[-1] < 0x80:
+        if byte < 0x80:
             if value > end - at:
                 break
             stop[0] = at + value

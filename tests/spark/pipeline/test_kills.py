@@ -180,8 +180,7 @@ def kill_through(folder: Path, messages: int, kinds: list[str]) -> None:
         for share, kind in enumerate(kinds, 1):
             place.go_on()
             place.allow(messages * share // len(kinds))
-            finished = batches(place.pipeline)
-            await_(lambda finished=finished: batches(place.pipeline) > finished, place.pipeline.told)  # type: ignore[misc]
+            await_batch(place.pipeline, batches(place.pipeline))
             time.sleep(chance.uniform(0.0, 3.0))  # somewhere in a batch, or between two
             print(f"{share}: {kind}, {place.published:,} published, {batches(place.pipeline)} batches", flush=True)
             place.strike(kind, chance)
@@ -194,6 +193,11 @@ def kill_through(folder: Path, messages: int, kinds: list[str]) -> None:
 def batches(pipeline: PipelineProcess) -> int:
     """How many batches it has finished, of all queries."""
     return sum(query["batch"] + 1 for query in pipeline.queries.values())
+
+
+def await_batch(pipeline: PipelineProcess, finished: int) -> None:
+    """Until it has finished more than these."""
+    await_(lambda: batches(pipeline) > finished, pipeline.told)
 
 
 def in_turn(count: int) -> Iterator[str]:

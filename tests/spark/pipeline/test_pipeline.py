@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,9 @@ class Place:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         return delta_rows(self.folder / name)
+
+    def has_rows(self, name: str) -> bool:
+        return bool(self.rows(name))
 
     def values(self, name: str, column: str = "v") -> list[Any]:
         return sorted(row[column] for row in self.rows(name))
@@ -133,7 +137,7 @@ def test_the_ready_tables(tmp_path: Path) -> None:
         place.publish(1, 2)
         pipeline = place.start()
         for table in ("bronze", "silver", "gold_last"):
-            await_(lambda table=table: bool(place.rows(f"lake/{table}")), pipeline.told)  # type: ignore[misc]
+            await_(partial(place.has_rows, f"lake/{table}"), pipeline.told)
         assert [json.loads(row["payload"]) for row in place.rows("lake/gold_last")] == [{"v": 2}]
         pipeline.await_query("table/gold_minute", lambda query: query["state"] == "running")
         assert pipeline.stop() == 0
