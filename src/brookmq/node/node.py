@@ -154,9 +154,9 @@ class Node:
         if self._http is not None:
             await self._http.stop()
         await self.sink.close()
-        if self._retention is not None:
-            await self._retention.close()
         await self.storage.stop()
+        if self._retention is not None:  # now: what was being opened may have begun it
+            await self._retention.close()
 
     def readiness(self) -> tuple[bool, str]:
         """Whether all clients can be served, and if not, what is missing."""

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, TypeVar
 
 from brookmq.base.config import Config
+from brookmq.base.ending import end
 from brookmq.node.ownership import SESSIONS, Ownership
 from brookmq.store.errors import Deposed, StoreError, StoreFull
 from brookmq.store.journal.journal import Journal, JournalSettings
@@ -99,9 +100,8 @@ class Opening:
 
     async def close(self) -> None:
         """Store what was handed over, if the store takes it soon, and let go."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while left := [task for task in self._tasks if not task.done()]:  # one that ends may have begun another
+            await end(left)
         await self._close_all(FLUSH_S if self._table_link.up and not self._failed else 0.0)
 
     def _spawn(self, work: Awaitable[None]) -> None:

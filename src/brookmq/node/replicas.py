@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from brookmq.base.alarms import Alarms
+from brookmq.base.ending import end
 from brookmq.store.errors import StoreError
 from brookmq.store.link import Link
 from brookmq.store.replicas import Replica, replicas
@@ -35,8 +36,7 @@ class ReplicaWatch:
 
     async def end(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end([self._task])
 
     async def _watch(self) -> None:
         while True:

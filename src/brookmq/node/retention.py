@@ -12,6 +12,7 @@ import logging
 import time
 from typing import Final
 
+from brookmq.base.ending import end
 from brookmq.node.readers import DeclaredReaders
 from brookmq.store.errors import StoreError
 from brookmq.store.journal.journal import Journal
@@ -43,9 +44,8 @@ class Retention:
             self._task.cancel()
 
     async def close(self) -> None:
-        self.end()
         if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end([self._task])
 
     async def _run(self) -> None:
         while True:

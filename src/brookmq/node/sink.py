@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from brookmq.base.ending import end
 from brookmq.base.errors import OperationError
 from brookmq.base.message import Message
 from brookmq.broker.broker import Broker
@@ -71,9 +72,7 @@ class Sink:
         self._sinks.forget(query)
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(self._tasks)
 
     async def _ready(self) -> None:
         """Until it is known what was published before: a node that starts needs a moment."""

@@ -22,6 +22,7 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from brookmq.base.ending import end
 from brookmq.store.client import StoreClient
 from brookmq.store.errors import Ambiguous, RecordTooLarge, error_of_answer
 
@@ -93,8 +94,7 @@ class Link:
         """Ends the connection; what is under way stays without an answer."""
         self._ended = True
         if self._connecting is not None:
-            self._connecting.cancel()
-            await asyncio.gather(self._connecting, return_exceptions=True)
+            await end([self._connecting])
         await self._close_left()
         if self._client is not None:
             await _end(self._client)
@@ -153,8 +153,7 @@ class Link:
 
     async def _move(self, connecting: asyncio.Task[None] | None) -> None:
         if connecting is not None:
-            connecting.cancel()
-            await asyncio.gather(connecting, return_exceptions=True)
+            await end([connecting])
         await self._close_left()
         await self._connect()
 

@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Coroutine
 from typing import Any, Final
 
+from brookmq.base.ending import end
 from brookmq.store.appender import (
     Action,
     Appender,
@@ -136,9 +137,7 @@ class AppendLog:
         self._take(Left(NotOwner(f"{self.stream}: this appender has left")))
         if self._pause is not None:
             self._pause.cancel()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(self._tasks)
 
     # Running the appender's orders
 

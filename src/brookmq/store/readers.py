@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
+from brookmq.base.ending import end
 from brookmq.base.errors import OperationError
 from brookmq.store.settings_file import PASSWORD_BYTES, Credentials
 
@@ -61,8 +62,7 @@ class Readers:
         """Nothing ends by itself any more."""
         task, self._ending = self._ending, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end([task])
 
     async def _tell(self, grants: list[Grant]) -> None:
         await self._admit([grant.credentials for grant in grants])

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from brookmq.base.ending import end
 from brookmq.store.errors import StoreError
 from brookmq.store.journal.batch import Batch
-from brookmq.store.journal.ending import end
 from brookmq.store.journal.identity import JournalIdentity
 from brookmq.store.journal.limits import ShardLimits
 from brookmq.store.journal.log_appender import LogAppender

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final
 
+from brookmq.base.ending import end
 from brookmq.store.errors import BadRecord, StoreError
 from brookmq.store.journal.batch import Batch
 from brookmq.store.journal.cache import Cache
-from brookmq.store.journal.ending import end
 from brookmq.store.journal.index import Missing, ShardIndex
 from brookmq.store.journal.plans import Blind, Plan, Plans
 from brookmq.store.journal.seeking import Seeker

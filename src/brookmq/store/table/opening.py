@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+from brookmq.base.ending import end
 from brookmq.store.errors import Ambiguous, StoreError
 from brookmq.store.journal.log_appender import LogAppender
 from brookmq.store.link import REQUEST_TIME_LIMIT_S, Link
@@ -110,9 +111,7 @@ class _Shell:
         self._spawn(self._purge(before, done))
 
     async def end(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(self._tasks)
         await self._log.leave()
         await self._parts.close()
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from brookmq.store.journal.ending import end
+from brookmq.base.ending import end
 
 
-async def test_a_task_that_takes_a_cancellation_for_something_else() -> None:
+def test_a_task_that_takes_a_cancellation_for_something_else() -> None:
+    asyncio.run(_ended_all_the_same())
+
+
+async def _ended_all_the_same() -> None:
     swallowed = 0
 
     async def stubborn() -> None:
