@@ -571,3 +571,12 @@ def test_a_table_that_another_node_has_takes_no_values(node: MemoryNode) -> None
     publisher.send(wire.publish("r/a", b"value", qos=1, packet_id=1, retain=True))
     assert publisher.expect(Kind.PUBACK).reason == 0x97
     assert node.broker.retained.count == 0
+
+
+def test_a_delayed_message_of_a_table_that_another_node_has_is_that_node_s(node: MemoryNode) -> None:
+    publisher = writer(node)
+    publisher.publish("$delayed/5/r/a", b"value", qos=1, retain=True)
+    node.values_table.failed = StoreError("another node has it")
+    node.pass_time(6)
+    assert node.broker.retained.count == 0
+    publisher.publish("elsewhere", b"x", qos=1)  # the node goes on

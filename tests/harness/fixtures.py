@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +48,17 @@ def make_node(tmp_path: Path) -> Iterator[NodeMaker]:
     """Starts nodes with a configuration of their own: `make_node('[mqtt]\\n…')`."""
     if "BROOKMQ_TEST_BROKER" in os.environ:
         pytest.skip("needs a node with a configuration of its own")
-    nodes: list[Node] = []
+    count = 0
+    with ExitStack() as started:  # each of them ends, whatever the others say
 
-    def make(config: str = "", **options: Any) -> Node:
-        nodes.append(Node(tmp_path / f"node{len(nodes)}", config, **options))
-        return nodes[-1]
+        def make(config: str = "", **options: Any) -> Node:
+            nonlocal count
+            node = Node(tmp_path / f"node{count}", config, **options)
+            count += 1
+            started.callback(node.stop)
+            return node
 
-    yield make
-    for started in nodes:
-        started.stop()
+        yield make
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 A request of the store's client that is cancelled in the turn in which its answer comes returns the answer, and the
 cancellation is gone (``asyncio.wait_for`` does so before Python 3.12). A task that goes on in a loop would go on for
-ever; so it is told again until it has ended.
+ever; so it is told again until it has ended. Not at once: one that heard it may still have something to put in order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, Final
 
-AGAIN_S: Final = 0.05
+AGAIN_S: Final = 1.0
 
 
 async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from brookmq import __version__
+from brookmq.base.errors import PeerError
 from brookmq.base.message import Message
 from brookmq.broker.broker import Broker
 from brookmq.node.load_averages import LoadAverages
@@ -32,7 +33,10 @@ class SysTopics:
         retain = self.broker.settings.retain_available
         for name, value in self.values(now).items():
             message = Message((PREFIX + name).encode(), value.encode(), 0, retain, published_at=now)
-            self.broker.publish(message, None, now)
+            try:
+                self.broker.publish(message, None, now)
+            except PeerError:  # another node has the store: it has these topics now, too
+                return
 
     def values(self, now: float) -> Mapping[str, str]:
         """Every topic behind ``$SYS/broker/`` with its payload."""
