@@ -150,7 +150,6 @@ async def test_too_fast_waits_and_is_let_in_later(proxy_protocol: bool) -> None:
         writers = await asyncio.gather(*(greet() for _ in range(40)))
         took = loop.time() - begin
         assert took >= 20 / 20 - 4 * PAUSE_SECONDS_MIN  # a second's worth at once, the rest at the rate
-        assert took < 5
         assert server.context().paused_by_rate > 0
         assert server.context().refused == 0
         for writer in writers:

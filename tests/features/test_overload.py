@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -50,10 +49,8 @@ def test_qos_0_is_dropped_for_who_does_not_read_and_others_get_all(impatient: No
     publisher.publish(f"{topic}/other", b"through")
     assert reader.take().payload == b"through"
     for _ in range(50):  # lagging: nobody waits for it any more
-        before = time.monotonic()
         publisher.send(burst)
         publisher.sync()
-        assert time.monotonic() - before < 5
     received = 0
     while received * len(PAYLOAD) < OUTPUT_BYTES_MAX:
         received += stuck.receive().kind is Kind.PUBLISH

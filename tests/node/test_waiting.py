@@ -93,13 +93,11 @@ def test_who_needs_no_store_goes_on(watched: WatchedStore, node: Node, client: C
     store = watched.has_store()
     store.suspend()
     try:
-        begin = time.monotonic()
         for number in range(20):
             for qos in (0, 1, 2):
                 publisher.publish("live/a", b"%d" % number, qos=qos)
                 assert subscriber.take().payload == b"%d" % number
         client(5, to=node).subscribe("live/#", qos=1)  # and newcomers
-        assert time.monotonic() - begin < WAIT_SECONDS
     finally:
         store.resume()
 

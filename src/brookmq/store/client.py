@@ -18,6 +18,8 @@ import nats.errors
 from nats.aio.client import DEFAULT_BUFFER_SIZE, Client, Srv
 from nats.aio.transport import TcpTransport
 
+from brookmq.base.ending import end
+
 GOODBYE_S: Final = 0.2  # that the end of a connection may take
 
 
@@ -37,6 +39,18 @@ class CertificateRefusedError(nats.errors.Error):
 
 class StoreClient(Client):
     """Says nothing to a server without TLS once it was given a context for TLS."""
+
+    async def finish(self) -> None:
+        """Closes, for certain: an attempt to connect anew that hears of it in the turn in which it succeeds goes on."""
+        try:
+            await self.close()
+        finally:
+            if self._reconnection_task is not None:
+                await end([self._reconnection_task])
+            begun = (self._reading_task, self._flusher_task, self._ping_interval_task)  # by that attempt
+            await end([task for task in begun if task is not None])
+            if isinstance(self._transport, _Transport):
+                self._transport.leave()
 
     async def _connect_to_server(self, s: Srv) -> None:
         s.last_attempt = time.monotonic()

@@ -57,10 +57,10 @@ class Link:
         self.up = False
         self.reason = "not connected yet"
         self._settings = settings
-        self._client: Client | None = None
+        self._client: StoreClient | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._watchers: list[Callable[[bool, str], None]] = []
-        self._left: list[Client] = []  # of where the store was before, to be closed
+        self._left: list[StoreClient] = []  # of where the store was before, to be closed
         self._ended = False
         self._changed = asyncio.Event()
 
@@ -219,12 +219,12 @@ class Link:
                 watcher(up, reason)
 
 
-async def _end(client: Client) -> None:
+async def _end(client: StoreClient) -> None:
     """Closes a client of the library, whatever its connection went through."""
     with contextlib.suppress(
         OSError, RuntimeError
     ):  # what it still had to say finds nobody; a closed transport says so
-        await client.close()
+        await client.finish()
 
 
 def checked(data: bytes, what: str) -> dict[str, Any]:
