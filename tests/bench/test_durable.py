@@ -109,6 +109,7 @@ def test_the_journal_grows_with_messages_for_kept_sessions() -> None:
     assert durable.growth(stage("brookmq"))["journal_bytes_per_message"] > 16  # the payload alone
 
 
+@pytest.mark.long
 def test_few_messages_among_many_are_found_before_and_after_a_restart() -> None:
     figures = durable.needles(stage("brookmq", 0.001))
     assert figures["back_s"] > 0
@@ -116,6 +117,7 @@ def test_few_messages_among_many_are_found_before_and_after_a_restart() -> None:
     assert figures["journal_bytes"] > 0
 
 
+@pytest.mark.long
 def test_stored_sessions_are_there_when_a_node_starts() -> None:
     figures = durable.start(stage("brookmq", 0.002))
     assert figures["ready_growth"] == pytest.approx(figures["ready_many_s"] / figures["ready_few_s"])
