@@ -51,6 +51,7 @@ class StoreClient(Client):
             await end([task for task in begun if task is not None])
             if isinstance(self._transport, _Transport):
                 self._transport.leave()
+                await asyncio.sleep(0)  # the loop closes a socket in its next turn
 
     async def _connect_to_server(self, s: Srv) -> None:
         s.last_attempt = time.monotonic()
