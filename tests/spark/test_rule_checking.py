@@ -136,6 +136,7 @@ def test_a_checker_that_nobody_asks_rests(start: Callable[..., RuleNode]) -> Non
     until(lambda: not node.checkers())
 
 
+@pytest.mark.long
 def test_a_stop_of_the_node_ends_the_checker(start: Callable[..., RuleNode]) -> None:
     node = start()
     node.done("rules", "check", "--sql", SQL)

@@ -73,7 +73,7 @@ CASES: dict[str, tuple[str, Callable[[Campaign], Awaitable[None]]]] = {
     "dedup_off": ("REPEATED", kill_before_the_pubrec),
     "batches_swapped": ("REORDERED", kill_the_node),
 }
-QUICK = ("ack_before_append", "dedup_off")  # the others in the long mode
+QUICK = ("ack_before_append",)  # the others in the long mode
 
 
 @pytest.mark.parametrize(

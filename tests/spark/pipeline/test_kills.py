@@ -205,7 +205,7 @@ def in_turn(count: int) -> Iterator[str]:
 
 
 def test_every_row_is_there_once(tmp_path: Path) -> None:
-    kill_through(tmp_path, 20_000, ["worker", "store", "driver"])
+    kill_through(tmp_path, 20_000, ["store", "driver"])
 
 
 @pytest.mark.long
