@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from bench.results_file import ResultsFile, content_of
+from bench.results_file import read_results, write_results
 from bench.tool import Report
 
 RESULTS: Final = Path(__file__).parent / "results" / "side-by-side.json"
@@ -54,15 +54,18 @@ class Series:
 
 
 @dataclass(slots=True)
-class Results(ResultsFile):
+class Results:
     machine: dict[str, str]
     series: dict[str, Series] = field(default_factory=dict)
     tool: list[Report] = field(default_factory=list)
     """The load tool alone, against its null broker."""
 
+    def save(self, path: Path) -> None:
+        write_results(asdict(self), path)
+
     @classmethod
     def load(cls, path: Path) -> Results:
-        content = content_of(path)
+        content = read_results(path)
         series = {key: Series(**value) for key, value in content["series"].items()}
         return cls(content["machine"], series, content["tool"])
 

@@ -6,12 +6,12 @@ Medians and ratios are not stored: whoever reads the file works them out, so no 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Final
 
-from bench.results_file import ResultsFile, content_of
+from bench.results_file import read_results, write_results
 
 RESULTS: Final = Path(__file__).parent.parent / "results" / "spark.json"
 
@@ -41,11 +41,14 @@ class Part:
 
 
 @dataclass(slots=True)
-class Results(ResultsFile):
+class Results:
     machine: dict[str, str]
     parts: dict[str, Part] = field(default_factory=dict)
 
+    def save(self, path: Path) -> None:
+        write_results(asdict(self), path)
+
     @classmethod
     def load(cls, path: Path) -> Results:
-        content = content_of(path)
+        content = read_results(path)
         return cls(content["machine"], {key: Part(**value) for key, value in content["parts"].items()})
