@@ -32,8 +32,8 @@ def run(title: str, suites: list[str], environment: dict[str, str], arguments: l
     report.unlink(missing_ok=True)
     actual = form(environment)
     print(f"\n── {title}: {' '.join(suites) or 'all tests'} ({actual})", flush=True)
-    # Four at a time: much of a test is waiting for other processes. What shares a Spark session stays together.
-    shared = ["-n", "4", "--dist", "loadgroup"]
+    # Six at a time: much of a test is waiting for other processes. What shares a Spark session stays together.
+    shared = ["-n", "6", "--dist", "loadgroup"]
     command = [sys.executable, "-m", "pytest", *shared, f"--junitxml={report}", *suites, *arguments]
     passed = subprocess.run(command, env=environment, check=False).returncode == 0
     return f"{'passed' if passed else 'FAILED'}  {title} ({actual}): {counts(report)}", passed

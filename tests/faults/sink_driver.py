@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,8 @@ def die(when: str, batch: int) -> None:
     driver = psutil.Process(plan["driver"])
     for process in [*driver.children(recursive=True), driver]:
         if process.pid != os.getpid():
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # ended by itself meanwhile
+                process.kill()
     os._exit(9)
 
 

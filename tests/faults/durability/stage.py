@@ -184,10 +184,9 @@ class Stage:
     @staticmethod
     def store_pid(node: Node) -> int | None:
         """The store among the node's children."""
-        try:
+        with suppress(psutil.NoSuchProcess):
             for child in psutil.Process(node.process.pid).children():
-                if child.name() == STORE_PROGRAM:
-                    return int(child.pid)
-        except psutil.NoSuchProcess:
-            pass
+                with suppress(psutil.NoSuchProcess):  # it ends while it is looked at
+                    if child.name() == STORE_PROGRAM:
+                        return int(child.pid)
         return None
