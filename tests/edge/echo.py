@@ -12,7 +12,7 @@ from brookmq.edge.context import ListenerContext
 from brookmq.edge.listeners import Listeners
 from brookmq.edge.peer import Peer
 
-DEADLINE_SECONDS = 10.0
+DEADLINE_SECONDS = 60.0
 T = TypeVar("T")
 
 

@@ -268,7 +268,7 @@ async def test_a_session_is_resumed(authority: Authority, server_files: Certific
 
     def handshake(address: tuple[str, int], session: ssl.SSLSession | None) -> tuple[ssl.SSLSession | None, bool]:
         with (
-            socket.create_connection(address, timeout=10) as plain,
+            socket.create_connection(address, timeout=60) as plain,
             context.wrap_socket(plain, server_hostname="localhost", session=session) as secure,
         ):
             secure.sendall(b"x")

@@ -17,7 +17,7 @@ from tests.harness.wire import PINGREQ, Kind, Property
 
 CONNECT_TIMEOUT = 1.0
 KEEP_ALIVE = 1
-PATIENCE_SECONDS = 30.0  # only reached by a failure
+PATIENCE_SECONDS = 60.0  # only reached by a failure
 KEEP_ALIVE_TIMEOUT = 0x8D
 
 CONFIG = """

@@ -11,7 +11,7 @@ import psutil
 
 from tests.harness.node import Node
 
-WAIT_SECONDS = 30.0  # only reached by a failure
+WAIT_SECONDS = 60.0  # only reached by a failure
 LOOK_SECONDS = 0.02
 MIB = 1 << 20
 

@@ -9,7 +9,7 @@ import httpx
 
 from tests.harness.node import Node
 
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 60.0
 
 
 def metric(node: Node, name: str) -> float:

@@ -33,7 +33,7 @@ for line in sys.stdin.buffer:
     sys.stdout.flush()
 """
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 def program(folder: Path, text: str, name: str = "program.py") -> tuple[str, ...]:

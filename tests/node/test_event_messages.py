@@ -30,7 +30,7 @@ queue_count_max = 1
 inflight_max = 1
 """
 NOT_AUTHORIZED = 0x87
-WAIT_S = 20.0
+WAIT_S = 60.0
 TYPES = {"string": (str, type(None)), "int": int, "bigint": int, "double": float}
 
 

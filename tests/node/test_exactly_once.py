@@ -18,7 +18,7 @@ from tests.harness.wire import Property
 
 ROWS = "application/vnd.brookmq.rows"
 KEPT = [(Property.SESSION_EXPIRY, 1000), (Property.RECEIVE_MAXIMUM, 1000)]
-WAIT_S = 20.0
+WAIT_S = 60.0
 TOPICS = 9
 
 

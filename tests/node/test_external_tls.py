@@ -15,7 +15,6 @@ from tests.store.secure_servers import Secured, secure_urls
 
 ROOM = "100GB"
 USERS = 'accounts {\n  BROOKMQ { jetstream: enabled, users: [{ user: "core", password: "right" }] }\n}'
-BACK_SECONDS_MAX = 5.0
 
 
 @pytest.fixture
@@ -48,7 +47,7 @@ def test_both_sides_show_certificates_and_the_password_is_in_a_file(
             servers.kill()
             watched.until_not_ready()
             servers.start()
-            watched.until_ready(BACK_SECONDS_MAX)
+            watched.until_ready()
             publisher.publish("kept/a", b"after", qos=1)
             assert client(5, "reader", to=node, **KEPT).take_payloads(2) == [b"before", b"after"]
         assert node.stop() == 0

@@ -27,7 +27,7 @@ CONFIG = """
 capture = ["sensors/#", "rare/x"]
 shards = 2
 """
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 def api(node: Node) -> httpx.Client:

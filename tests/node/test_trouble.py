@@ -17,7 +17,6 @@ from tests.node.small_disk import SHORT_WAIT, served_without_a_store
 from tests.node.watching import WatchedStore, until
 from tests.store.log_servers import Servers, linked, running
 
-BACK_SECONDS_MAX = 5.0
 ROOM = "100GB"  # that an external store has to grant: it reserves journal.max_bytes
 
 
@@ -46,7 +45,7 @@ def test_a_folder_that_cannot_be_used_at_the_start_is_told_and_passes(
         assert watched.is_healthy()
         served_without_a_store(client(to=node))
         place.unlink()
-        print(f"ready {watched.until_ready(BACK_SECONDS_MAX):.2f} s after the folder could be made")
+        print(f"ready {watched.until_ready():.2f} s after the folder could be made")
         until(lambda: watched.alarms() == {}, "the alarm is over")
         watched.has_store()
 
@@ -63,7 +62,7 @@ def test_a_folder_that_is_gone_later_is_told_and_passes(make_node: NodeMaker) ->
         until(lambda: "cannot be used" in watched.readiness(), "the reason is told")
         place.unlink()
         away.rename(place)
-        print(f"ready {watched.until_ready(BACK_SECONDS_MAX):.2f} s after the folder was back")
+        print(f"ready {watched.until_ready():.2f} s after the folder was back")
 
 
 def external(urls: list[str], **more: str) -> str:
@@ -81,7 +80,7 @@ def test_an_external_store_that_is_not_there_at_the_start(make_node: NodeMaker, 
             assert address in watched.alarms()["store_down"]
             client(to=node).sync()
             servers.start()
-            print(f"ready {watched.until_ready(BACK_SECONDS_MAX):.2f} s after the store was there")
+            print(f"ready {watched.until_ready():.2f} s after the store was there")
             assert watched.store() is None, "the node starts none of its own"
 
 
@@ -103,7 +102,7 @@ def test_an_external_store_that_is_gone_later(make_node: NodeMaker, client: Clie
                 servers.start()
             else:
                 servers.thaw()
-            print(f"ready {watched.until_ready(BACK_SECONDS_MAX):.2f} s after the store was back")
+            print(f"ready {watched.until_ready():.2f} s after the store was back")
             until(lambda: watched.alarms() == {}, "the alarm is over")
 
 

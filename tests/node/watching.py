@@ -11,7 +11,7 @@ import psutil
 
 from tests.faults.watching import Watched
 
-PATIENCE_SECONDS = 30.0  # only reached by a failure
+PATIENCE_SECONDS = 60.0  # only reached by a failure
 PROGRAM = "nats-server"
 
 

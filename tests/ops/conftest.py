@@ -18,7 +18,7 @@ from brookmq.ops.server import HttpServer
 from tests.ops.memory_node import MemoryNode
 
 Result = TypeVar("Result")
-WAIT_S = 10.0
+WAIT_S = 60.0  # only reached by a failure
 
 
 def wait_until(condition: Callable[[], object]) -> None:
@@ -42,15 +42,21 @@ class LoopThread:
 
     def close(self) -> None:
         """Stop; what still runs on the loop then was left behind by whoever started it."""
-        left_behind = self.run(_other_tasks())
+        left_behind = self.run(_end_other_tasks())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(WAIT_S)
-        self.loop.close()
+        if not left_behind:
+            self.loop.close()  # with a server that nobody stopped it would wait for ever
         assert not left_behind
 
 
-async def _other_tasks() -> set[asyncio.Task[Any]]:
-    return asyncio.all_tasks() - {asyncio.current_task()}
+async def _end_other_tasks() -> list[str]:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+    return [repr(task) for task in tasks]
 
 
 @pytest.fixture

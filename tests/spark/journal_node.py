@@ -23,7 +23,7 @@ CONFIG = """
 capture = ["#"]
 shards = {shards}
 """
-NOTICED_S = 30.0
+NOTICED_S = 60.0
 PIPELINED = 200  # messages between two looks at their acknowledgements
 
 

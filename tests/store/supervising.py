@@ -16,7 +16,7 @@ from brookmq.store.diagnosis import Diagnosis
 from brookmq.store.folder import DataFolder
 from brookmq.store.server import StoreOptions, StoreServer
 
-PATIENCE_SECONDS = 20.0  # far above what anything here takes on a busy machine
+PATIENCE_SECONDS = 60.0  # far above what anything here takes on a busy machine
 
 
 class Told:

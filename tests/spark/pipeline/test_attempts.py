@@ -15,7 +15,7 @@ from brookmq.spark.pipeline.supervising import Ended, Event, Launched, Lived, Re
 from brookmq.spark.positions import Position
 from tests.spark.pipeline.test_statistics import report
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 class Run:

@@ -11,7 +11,7 @@ from tests.spark.pipeline.memory_node import MemoryNode
 from tests.spark.pipeline.test_display import query, status
 from tests.spark.pipeline.test_wanted import documents, rule
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 def test_changes_are_seen_and_reports_come() -> None:
