@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import re
 import ssl
 import time
@@ -257,11 +258,11 @@ async def let_another_lead(link: Link, ours: Membership) -> None:
 
 
 async def heard_of_third(link: Link, ours: Membership) -> float:
-    """How many seconds ago the stream's leader heard of the third store."""
+    """How many seconds ago the stream's leader heard of the third store; one that was elected since never did."""
     while True:
         await asyncio.sleep(0.05)
         with contextlib.suppress(StoreError):  # an election
             found = (await link.api("STREAM.INFO.THREE"))["cluster"]
             for replica in found.get("replicas") or ():
                 if found.get("leader") and replica["name"] == ours.node.name:
-                    return float(replica["active"]) / 1e9
+                    return float(replica["active"]) / 1e9 or math.inf
